@@ -1,0 +1,85 @@
+"""Checks of what users pass in: numbers, labels, sample weights. Each error says what was wrong and what to do."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.multiclass import type_of_target
+
+from pommel.problem import Vector
+
+
+def check_number(
+    value: Any, name: str, *, above: float = 0.0, equal: bool = False, at_most: float = np.inf, infinite: bool = False
+) -> float:
+    """A number above a limit (or equal to it) and at most another, finite unless infinity is allowed, as a float."""
+    sign = ">=" if equal else ">"
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number {sign} {above:g}, got {value!r}")
+    number = float(value)
+    if not (number > above or (equal and number == above)) or (number == np.inf and not infinite):
+        raise ValueError(f"{name} must be a {'' if infinite else 'finite '}number {sign} {above:g}, got {value!r}")
+    if number > at_most:
+        raise ValueError(f"{name} must be at most {at_most:g}, got {value!r}")
+    return number
+
+
+def check_count(value: Any, name: str) -> int:
+    """A whole number >= 1."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be a whole number >= 1, got {value!r}")
+    if value < 1:
+        raise ValueError(f"{name} must be >= 1, got {value!r}")
+    return int(value)
+
+
+def check_choice(value: Any, name: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+
+
+def check_vector(values: ArrayLike, size: int, name: str) -> Vector:
+    """A finite float vector of the given length; a copy, so that nobody can change it from outside."""
+    vector = np.array(values, dtype=np.float64)
+    if vector.shape != (size,):
+        raise ValueError(f"{name} must have shape ({size},), got {vector.shape}")
+    if not np.isfinite(vector).all():
+        raise ValueError(f"{name} has {np.sum(~np.isfinite(vector))} entries that are NaN or infinite")
+    return vector
+
+
+def check_weights(sample_weight: ArrayLike | None, n: int) -> Vector:
+    """Sample weights >= 0 with a positive sum; ones where none are given."""
+    if sample_weight is None:
+        return np.ones(n)
+    weights = check_vector(sample_weight, n, "sample_weight")
+    if weights.min() < 0.0:
+        raise ValueError(f"sample_weight must be >= 0, row {int(weights.argmin())} has {weights.min()}")
+    if weights.sum() <= 0.0:
+        raise ValueError("sample_weight is zero for every row")
+    return weights
+
+
+def check_binary_labels(labels: ArrayLike, weights: Vector) -> tuple[Vector, NDArray[Any]]:
+    """Labels of any type with two values, as -1 and +1 (the larger value), and the two values.
+
+    Rows of weight zero count as removed: their labels may be anything.
+    """
+    n = weights.size
+    values, kept = np.asarray(labels), weights > 0.0
+    if values.shape != (n,):
+        raise ValueError(f"labels must have shape ({n},), one for each row of X, got {values.shape}")
+    if values.dtype.kind == "f" and np.isnan(values[kept]).any():
+        missing = kept & np.isnan(values)
+        raise ValueError(f"labels has {missing.sum()} NaN, the first in row {missing.argmax()}")
+    type_of_target(values[kept], input_name="labels")  # refuses mixed types with scikit-learn's words
+    classes = np.unique(values[kept])
+    if classes.size != 2:
+        shown = ", ".join(map(str, classes[:5])) + (", ..." if classes.size > 5 else "")
+        raise ValueError(
+            f"labels must have exactly two classes among the rows of positive weight, got {classes.size}: {shown}"
+        )
+    return np.where(values == classes[1], 1.0, -1.0), classes

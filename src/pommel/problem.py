@@ -1,0 +1,239 @@
+"""The contracts of Pommel on one page: read this first.
+
+A problem is  min_{x in X} max_{y in Y}  f(x, y) = y'l(x) - phi*(y) + g(x),  and  P(x) = max_y f(x, y).
+It is put together from a loss (l), a divergence (phi*), a regularizer (g) and two convex sets (X, Y), each a small
+immutable object that lives in a file of its own. Solvers see a `Problem`, never its parts.
+
+The same letters are used throughout:
+
+======================  =======================================================================================
+x in R^d, y             primal and dual variable; y holds the weights of the worst case
+A(x)                    `best_response(x)`, the maximiser of f(x, .): the exact dual update every restart makes
+eta_x, eta_y            `primal_step`, `dual_step`
+R_x, R_y                `primal_radius`, `dual_radius`: the balls of Algorithm 2
+weights (w), n, y0      sample weights, their sum and w/n: an integer weight stands for a repeated row
+M, B, G, L, v, mu, c,   bounds of the paper's Assumption 1, see `Constants`
+theta, epsilon0
+one gradient            one sampled pair (grad_x, grad_y); a pass is n_rows of them, or one read of all rows
+======================  =======================================================================================
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg.blas import dnrm2
+
+Vector = NDArray[np.float64]
+Sampling = Literal["uniform", "dual"]
+"""How a row is drawn: "uniform" by its sample weight, "dual" by i ~ y (Namkoong and Duchi, 2016)."""
+
+
+class Loss(Protocol):
+    """h(margin, label) of a linear model, l_i(x) = h(a_i'x, b_i).
+
+    `value` and `derivative` are written with arithmetic and NumPy functions, so that the same lines serve a number
+    and an array.
+    """
+
+    lipschitz: float  # |h'| <= lipschitz
+    smoothness: float  # |h''| <= smoothness, inf where h has kinks
+    infimum: float  # h >= infimum
+
+    def value(self, margin: Any, label: Any) -> Any: ...
+    def derivative(self, margin: Any, label: Any) -> Any: ...  # some subgradient at a kink
+    def conjugate(self, slope: Any, label: Any) -> Any: ...  # h*(slope) = sup_m slope*m - h(m), inf outside its domain
+
+
+class Divergence(Protocol):
+    """phi* on its domain Y, and its conjugate phi(l) = max_{y in Y} y'l - phi*(y)."""
+
+    def dual_set(self, weights: Vector) -> ConvexSet: ...  # Y
+    def value(self, y: Vector, weights: Vector) -> float: ...  # phi*(y) for y in Y
+    def gradient(self, y: Vector, weights: Vector) -> Vector: ...  # of phi*
+    def conjugate(self, losses: Vector, weights: Vector) -> float: ...  # phi
+    def best_response(self, losses: Vector, weights: Vector) -> Vector: ...  # grad phi(l), the maximiser
+    def holder(self, weights: Vector) -> tuple[float, float]: ...  # (L, v): |grad phi(a) - grad phi(b)| <= L|a - b|^v
+    def gradient_bound(self, weights: Vector) -> float | None: ...  # sup over Y of |grad phi*|, None if unbounded
+
+
+class Regularizer(Protocol):
+    """g, of which only subgradients are ever needed."""
+
+    strong_convexity: float
+
+    def value(self, x: Vector) -> float: ...
+    def subgradient(self, x: Vector) -> Vector: ...
+    def conjugate(self, u: Vector) -> float: ...  # g*(u)
+    def lipschitz(self, radius: float) -> float: ...  # bound of |subgradient| where |x| <= radius
+
+
+class ConvexSet(ABC):
+    """A closed convex set with its projection, in the norm |z|^2 = sum z_j^2 / metric_j.
+
+    The metric is 1 but for a simplex with sample weights: there it is the weights, and distances are those of the
+    problem in which row i stands weights_i times. A gradient step is then  z <- project(z + step * metric * gradient).
+    """
+
+    metric: float | Vector = 1.0
+    radius: float = np.inf  # sup of |z| over the set
+    diameter: float = np.inf
+
+    @abstractmethod
+    def project(self, z: Vector) -> Vector: ...
+
+    def distance(self, a: Vector, b: Vector) -> float:
+        return float(dnrm2(a - b))  # neither overflows nor underflows on the way
+
+
+class Response(NamedTuple):
+    """What one exact dual update at x gives."""
+
+    y: Vector  # A(x)
+    objective: float  # P(x) = f(x, A(x))
+    center: float | None  # multiplier of sum(y) = 1 at A(x); None where y does not live on a simplex
+
+
+class Steps(NamedTuple):
+    """Step sizes of a stage."""
+
+    primal: float  # eta_x
+    dual: float  # eta_y
+
+
+class Problem(Protocol):
+    """What a solver may ask of a problem. Immutable; every answer depends on the arguments alone."""
+
+    n: int  # rows, that is component losses, one can sample
+    d: int  # length of x
+    primal_set: ConvexSet
+    dual_set: ConvexSet
+
+    def losses(self, x: Vector) -> Vector: ...  # l(x)
+    def best_response(self, x: Vector) -> Vector: ...  # A(x)
+    def objective(self, x: Vector) -> float: ...  # P(x)
+    def respond(self, x: Vector) -> Response: ...  # both from one pass over the rows
+    def saddle(self, x: Vector, y: Vector) -> float: ...  # f(x, y)
+    def gradients(self, x: Vector, y: Vector) -> tuple[Vector, Vector]: ...  # full (sub)gradients of f
+    def draw(self, u: float, y: Vector, sampling: Sampling) -> int: ...  # u in [0, 1) -> row
+    def sample_gradients(
+        self, x: Vector, y: Vector, i: int, sampling: Sampling = "uniform", center: float | None = None
+    ) -> tuple[Vector, Vector]:
+        """One stochastic pair, unbiased when i = draw(u, y, sampling) with u uniform.
+
+        With a `center`, grad_y is the control variate of the simplex: phi* is sampled at coordinate i too and the
+        constant `center`, which the projection cannot see, is taken off.
+        """
+        ...
+
+    def natural_steps(self, x: Vector, y: Vector, sampling: Sampling = "uniform") -> Steps:
+        """The order of magnitude of steps where a stage starts at x, y = A(x): default steps are shares of these.
+
+        They are the theory's epsilon0 / M^2 and epsilon0 / B^2 with the size of P in place of epsilon0 and second
+        moments of the sampled gradients in place of their bounds, so that they follow every change of scale.
+        """
+        ...
+
+    def constants(self, sampling: Sampling = "uniform") -> Constants: ...
+    def lower_bound(self) -> float: ...  # a number never above min P, -inf if none is known
+    def magnitude(self, objective: float) -> float: ...  # s(P), what a relative gap is relative to
+
+
+@dataclass(frozen=True)
+class Constants:
+    """Bounds of the paper's Assumption 1: each valid, or None with the reason in `why`.
+
+    They hold for x in X with |x| <= `radius`, a ball that contains every minimiser.
+    """
+
+    M: float | None = None  # |grad_x f(x, y; i)| <= M
+    B: float | None = None  # |grad_y f(x, y; i)| <= B, in the metric of Y
+    G: float | None = None  # |l(x) - l(x')| <= G |x - x'|
+    L: float | None = None  # |grad phi(a) - grad phi(b)| <= L |a - b|^v
+    v: float | None = None
+    mu: float | None = None  # strong convexity of P
+    c: float | None = None  # error bound: dist(x, X*) <= c (P(x) - P*)^theta
+    theta: float | None = None
+    epsilon0: float | None = None  # P(0) - P* <= epsilon0
+    radius: float = np.inf
+    why: dict[str, str] = field(default_factory=dict)
+
+    def given(self, **values: float | None) -> Constants:
+        """The same with some constants replaced by what the caller knows; None leaves them."""
+        known: dict[str, Any] = {name: value for name, value in values.items() if value is not None}
+        return replace(self, **known)
+
+    def require(self, *names: str) -> tuple[float, ...]:
+        """The named constants, or an error that says why one is missing."""
+        missing = [f"{name}: {self.why.get(name, 'not given')}" for name in names if getattr(self, name) is None]
+        if missing:
+            raise ValueError(
+                "the theory needs constants that are not known for this problem:\n  "
+                + "\n  ".join(missing)
+                + "\nGive them through the problem, or give the solver's parameters yourself."
+            )
+        return tuple(getattr(self, name) for name in names)
+
+
+PROBLEM_MEMBERS = tuple(Problem.__annotations__) + tuple(
+    name for name, member in vars(Problem).items() if callable(member) and not name.startswith("_")
+)
+
+
+def check_members(problem: object) -> None:
+    """Refuse, before any work, an object that is not a Problem, and say what it lacks."""
+    missing = [name for name in PROBLEM_MEMBERS if not hasattr(problem, name)]
+    if missing:
+        raise TypeError(
+            f"{type(problem).__name__} is not a pommel problem: it must implement {', '.join(PROBLEM_MEMBERS)}. "
+            f"Missing: {', '.join(missing)}."
+        )
+
+
+def check_problem(problem: Problem, *, random_state: int = 0, points: int = 3, rtol: float = 1e-4) -> None:
+    """Test a problem against its contract at random points; raise AssertionError with the first fault found.
+
+    Meant for problems users write: wrong gradients, a best response that is not the maximiser, biased sampling and
+    projections that are none are told apart and named.
+    """
+    check_members(problem)
+    rng = np.random.default_rng(random_state)
+
+    def require(holds: Any, fault: str) -> None:
+        if not holds:
+            raise AssertionError(f"{type(problem).__name__}: {fault}")
+
+    for _ in range(points):
+        x = problem.primal_set.project(rng.standard_normal(problem.d))
+        response = problem.respond(x)
+        best = problem.best_response(x)
+        y = problem.dual_set.project(best + 0.1 * np.abs(best).max() * rng.standard_normal(best.size))
+        value, scale = problem.objective(x), 1.0 + abs(problem.objective(x))
+        require(problem.losses(x).shape == best.shape, "losses(x) and best_response(x) differ in length")
+        require(np.allclose(response.y, best), "respond(x).y is not best_response(x)")
+        require(np.isclose(response.objective, value), "respond(x).objective is not objective(x)")
+        require(abs(problem.saddle(x, best) - value) <= 1e-8 * scale, "saddle(x, best_response(x)) is not objective(x)")
+        require(problem.saddle(x, y) <= value + 1e-8 * scale, "best_response(x) does not maximise saddle(x, .)")
+        require(value >= problem.lower_bound() - 1e-8 * scale, "objective(x) lies below lower_bound()")
+        for name, convex_set, z in (("primal_set", problem.primal_set, x), ("dual_set", problem.dual_set, best)):
+            require(np.allclose(convex_set.project(z), z, atol=1e-8), f"{name}.project moves a point of the set")
+        grad_x, grad_y = problem.gradients(x, y)
+        other = problem.primal_set.project(x + 0.1 * rng.standard_normal(problem.d))
+        slack = problem.saddle(other, y) - problem.saddle(x, y) - grad_x @ (other - x)
+        require(slack >= -rtol * scale, "gradients(x, y)[0] is not a subgradient of saddle(., y): a secant lies below")
+        slack = problem.saddle(x, best) - problem.saddle(x, y) - grad_y @ (best - y)
+        require(slack <= rtol * scale, "gradients(x, y)[1] is not a supergradient of saddle(x, .)")
+        # Every row's share of u in [0, 1) is its probability, so a mean over a fine grid of u is the expectation.
+        counts = np.bincount([problem.draw((k + 0.5) / 4096, y, "uniform") for k in range(4096)], minlength=problem.n)
+        pairs = [(count, problem.sample_gradients(x, y, int(i))) for i, count in enumerate(counts) if count]
+        for part, full, name in ((0, grad_x, "x"), (1, grad_y, "y")):
+            mean = sum(count * pair[part] for count, pair in pairs) / 4096
+            spread = max(float(np.linalg.norm(pair[part])) for _, pair in pairs) + np.linalg.norm(full)
+            tolerance = rtol * scale + spread * problem.n / 4096
+            require(
+                np.linalg.norm(mean - full) <= tolerance, f"sample_gradients is biased: its mean is not grad_{name}"
+            )

@@ -1,0 +1,116 @@
+"""y'l(x) - phi*(y) + g(x) with a y that weighs rows: what `DRO` and `FunctionProblem` share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from pommel.problem import Constants, ConvexSet, Divergence, Regularizer, Response, Sampling, Steps, Vector
+
+
+class WeightedLosses(ABC):
+    """A problem whose dual variable weighs n component losses; subclasses say what the losses are.
+
+    In the stochastic gradients a row drawn with probability q_i is divided by q_i: q = y0 for "uniform" sampling, then
+    grad_x = (y_i / y0_i) grad l_i + grad g and grad_y = (l_i / y0_i) e_i - grad phi*; q = y for "dual" sampling.
+    """
+
+    def __init__(
+        self,
+        *,
+        d: int,
+        weights: Vector,
+        divergence: Divergence,
+        regularizer: Regularizer,
+        primal_set: ConvexSet,
+    ) -> None:
+        self.n, self.d = weights.size, d
+        self.weights, self.divergence, self.regularizer = weights, divergence, regularizer
+        self.primal_set, self.dual_set = primal_set, divergence.dual_set(weights)
+        self.y0 = weights / weights.sum()
+        self._cumulative = None if np.ptp(weights) == 0.0 else np.cumsum(self.y0)
+
+    @abstractmethod
+    def losses(self, x: Vector) -> Vector: ...
+
+    @abstractmethod
+    def weighted_gradient(self, x: Vector, y: Vector) -> Vector:
+        """sum_i y_i grad l_i(x)."""
+
+    @abstractmethod
+    def loss_and_gradient(self, x: Vector, i: int) -> tuple[float, Vector]:
+        """l_i(x) and a subgradient of it."""
+
+    @abstractmethod
+    def second_moments(self, x: Vector, share: Vector, q: Vector) -> tuple[float, float]:
+        """E|share_i grad l_i|^2 and E|l_i e_i / q_i|^2 (in the metric of Y) for a row i drawn with probability q_i."""
+
+    @abstractmethod
+    def constants(self, sampling: Sampling = "uniform") -> Constants: ...
+
+    def best_response(self, x: Vector) -> Vector:
+        return self.divergence.best_response(self.losses(x), self.weights)
+
+    def objective(self, x: Vector) -> float:
+        return self.divergence.conjugate(self.losses(x), self.weights) + self.regularizer.value(x)
+
+    def respond(self, x: Vector) -> Response:
+        losses = self.losses(x)
+        y = self.divergence.best_response(losses, self.weights)
+        objective = self.divergence.conjugate(losses, self.weights) + self.regularizer.value(x)
+        return Response(y, objective, float(y @ (losses - self.divergence.gradient(y, self.weights))))
+
+    def saddle(self, x: Vector, y: Vector) -> float:
+        return float(y @ self.losses(x)) - self.divergence.value(y, self.weights) + self.regularizer.value(x)
+
+    def gradients(self, x: Vector, y: Vector) -> tuple[Vector, Vector]:
+        grad_x = self.weighted_gradient(x, y) + self.regularizer.subgradient(x)
+        return grad_x, self.losses(x) - self.divergence.gradient(y, self.weights)
+
+    def draw(self, u: float, y: Vector, sampling: Sampling) -> int:
+        """Inverse distribution function; a row of probability zero is never drawn."""
+        if sampling == "dual":
+            cumulative = np.cumsum(y)
+        elif self._cumulative is None:
+            return int(u * self.n)
+        else:
+            cumulative = self._cumulative
+        return int(np.searchsorted(cumulative, u * cumulative[-1], side="right"))
+
+    def sample_gradients(
+        self, x: Vector, y: Vector, i: int, sampling: Sampling = "uniform", center: float | None = None
+    ) -> tuple[Vector, Vector]:
+        loss, grad_loss = self.loss_and_gradient(x, i)
+        q_i = self.y0[i] if sampling == "uniform" else y[i]
+        grad_x = (y[i] / q_i) * grad_loss + self.regularizer.subgradient(x)
+        grad_phi = self.divergence.gradient(y, self.weights)
+        if center is None:
+            grad_y = -grad_phi
+            grad_y[i] += loss / q_i
+        else:
+            grad_y = np.zeros(self.n)
+            grad_y[i] = (loss - grad_phi[i] - center) / q_i
+        return grad_x, grad_y
+
+    def natural_steps(self, x: Vector, y: Vector, sampling: Sampling = "uniform") -> Steps:
+        """See `Problem`. A dual step is at most what takes a sampled y_i all the way to its best response."""
+        q = self.y0 if sampling == "uniform" else y
+        share = np.divide(y, q, out=np.zeros(self.n), where=q > 0.0)
+        moment_x, moment_y = self.second_moments(x, share, q)
+        slope = self.regularizer.subgradient(x)
+        objective, bound = self.saddle(x, y), self.lower_bound()
+        size = objective - bound if np.isfinite(bound) else abs(objective)
+        L, v = self.divergence.holder(self.weights)
+        reach = L * self.y0[self.y0 > 0.0].min() if v == 1.0 else np.inf
+        moment_x += float(slope @ slope)
+        return Steps(
+            size / moment_x if moment_x > 0.0 else 0.0,  # no gradient is left, so no step is needed
+            min(size / moment_y if moment_y > 0.0 else np.inf, reach),
+        )
+
+    def lower_bound(self) -> float:
+        return -np.inf
+
+    def magnitude(self, objective: float) -> float:
+        return abs(objective)

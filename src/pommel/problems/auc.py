@@ -1,0 +1,267 @@
+"""AUC maximisation with the square loss, as a min-max problem with a single dual variable."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pommel._validation import check_binary_labels
+from pommel.problem import Constants, ConvexSet, Regularizer, Response, Sampling, Steps, Vector
+from pommel.regularizers.none import NoRegularizer
+from pommel.rows import Rows
+from pommel.sets.l2_ball import L2Ball
+from pommel.sets.point import Point
+from pommel.sets.product import Product
+from pommel.sets.whole_space import WholeSpace
+
+__all__ = ["AUC"]
+
+
+class AUC:
+    r"""Empirical AUC maximisation with the square loss (Ying, Wen and Lyu, 2016).
+
+    .. math:: \min_{v = (w, a, b)} \max_\alpha \; \frac1n \sum_i F(w, a, b, \alpha; a_i, z_i) + g(w)
+
+    With p the share of positives, k_i = 1 - p for a positive row and p for a negative one, t_i = a or b, and z_i = +-1:
+
+    .. math:: F = k_i (w^\top a_i - t_i)^2 - 2 (1 + \alpha) k_i z_i w^\top a_i - p(1-p) \alpha^2
+
+    In the terms of the library: l(v) = 2p(1-p) w'(mu_neg - mu_pos), phi*(alpha) = p(1-p) alpha^2, and all the rest is
+    g, of which only sampled gradients are used. A(v) = w'(mu_neg - mu_pos). At the best a and b,
+
+    .. math:: P = p(1-p) \left( \mathbb{E}_{\text{pairs}} [(1 - w^\top (x_+ - x_-))^2] - 1 \right) + g(w),
+
+    a quadratic in w: class-balanced least squares. A constraint on v instead of w has another optimum once it binds.
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix or Rows of shape (n, d - 2)
+        The rows a_i.
+    labels : array-like of shape (n,)
+        Two classes of any type; the larger one is positive.
+    constraint : ConvexSet, optional
+        For example ``L2Ball(10.0)``; none by default.
+    on : {"w", "v"}, default="w"
+        What the constraint bounds: w, with a and b free in the ranges they can take, or the whole v = (w, a, b) as in
+        the paper's experiments.
+    regularizer : Regularizer, optional
+        g, a function of w; none by default.
+
+    Attributes
+    ----------
+    n, d : int
+        Rows and length of v: columns of X plus two.
+    p : float
+        Share of positives.
+    classes : ndarray of shape (2,)
+        The negative and the positive label.
+    mean_positive, mean_negative : ndarray
+        The class means, computed once.
+
+    References
+    ----------
+    .. [1] Ying, Wen and Lyu, Stochastic online AUC maximization, NIPS 2016.
+    .. [2] Yan, Xu, Lin, Zhang and Yang, Stochastic primal-dual algorithms with faster convergence than O(1/sqrt(T))
+       for problems without bilinear structure, 2019, section 5.
+
+    Examples
+    --------
+    >>> import pommel as pm
+    >>> p = pm.AUC([[2.0], [1.0], [0.0]], [1, 0, 0], constraint=pm.L2Ball(10.0))
+    >>> p.mean_positive - p.mean_negative
+    array([1.5])
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        labels: ArrayLike,
+        *,
+        constraint: ConvexSet | None = None,
+        on: Literal["w", "v"] = "w",
+        regularizer: Regularizer | None = None,
+    ) -> None:
+        if on not in ("w", "v"):
+            raise ValueError(f'on must be "w" or "v", got {on!r}')
+        self.rows = X if isinstance(X, Rows) else Rows(X)
+        self.n, self.d = self.rows.n, self.rows.d + 2
+        self.labels, self.classes = check_binary_labels(labels, np.ones(self.n))
+        self.constraint, self.on = constraint, on
+        self.regularizer = NoRegularizer() if regularizer is None else regularizer
+
+        self._positive = self.labels > 0.0
+        self.p = float(self._positive.mean())
+        self.q = self.p * (1.0 - self.p)
+        self._k = np.where(self._positive, 1.0 - self.p, self.p)
+        self.mean_positive = self.rows.rmatvec(self._positive / self._positive.sum())
+        self.mean_negative = self.rows.rmatvec(~self._positive / (~self._positive).sum())
+        self._difference = self.mean_negative - self.mean_positive  # A(v) = w'difference
+        self._w_radius = self._bound_of_w()
+        self.primal_set, self.dual_set = self._sets()
+
+    def _bound_of_w(self) -> float:
+        """|w| <= this at every minimiser: the constraint's radius, or sqrt(q / mu) since mu |w*|^2 <= P(0) + q."""
+        mu = self.regularizer.strong_convexity
+        radius = np.inf if self.constraint is None else self.constraint.radius
+        return min(radius, float(np.sqrt(self.q / mu))) if mu > 0.0 else radius
+
+    def _sets(self) -> tuple[ConvexSet, ConvexSet]:
+        """X and Y: a, b and alpha are means of margins, so they cannot leave |w| times the length of a class mean."""
+        radius = self._w_radius
+        if not np.isfinite(radius):
+            return WholeSpace(), WholeSpace()
+        dual_set = _interval(radius * float(np.linalg.norm(self._difference)))
+        if self.constraint is not None and self.on == "v":
+            return self.constraint, dual_set
+        return Product(
+            (self.d - 2, L2Ball(radius) if self.constraint is None else self.constraint),
+            (1, _interval(radius * float(np.linalg.norm(self.mean_positive)))),
+            (1, _interval(radius * float(np.linalg.norm(self.mean_negative)))),
+        ), dual_set
+
+    def is_constraint_active(self, v: Vector, rtol: float = 1e-3) -> bool:
+        """Whether w (or v) lies on the boundary of the constraint, up to a share `rtol` of its length.
+
+        An average of iterates, which stochastic solvers return, lies a little inside when it should lie on it.
+        """
+        if self.constraint is None:
+            return False
+        point = v if self.on == "v" else v[:-2]
+        outside = point * (1.0 + 2.0 * rtol)
+        return bool(np.linalg.norm(self.constraint.project(outside) - outside) > rtol * np.linalg.norm(point) > 0.0)
+
+    def losses(self, x: Vector) -> Vector:
+        """l(v), of length one."""
+        return np.array([2.0 * self.q * float(x[:-2] @ self._difference)])
+
+    def best_response(self, x: Vector) -> Vector:
+        return np.array([float(x[:-2] @ self._difference)])
+
+    def objective(self, x: Vector) -> float:
+        return self.saddle(x, self.best_response(x))
+
+    def respond(self, x: Vector) -> Response:
+        y = self.best_response(x)
+        return Response(y, self.saddle(x, y), None)
+
+    def saddle(self, x: Vector, y: Vector) -> float:
+        w, alpha = x[:-2], float(y[0])
+        squares = self._residuals(x) ** 2
+        spread = float(squares[self._positive].mean() + squares[~self._positive].mean())
+        bilinear = 2.0 * (1.0 + alpha) * float(w @ self._difference)
+        return self.q * (spread + bilinear - alpha**2) + self.regularizer.value(w)
+
+    def gradients(self, x: Vector, y: Vector) -> tuple[Vector, Vector]:
+        w, alpha = x[:-2], float(y[0])
+        residuals = self._residuals(x)
+        slopes = 2.0 * self._k * (residuals - self.labels * (1.0 + alpha)) / self.n
+        grad_t = -2.0 * self._k * residuals / self.n
+        grad_w = self.rows.rmatvec(slopes) + self.regularizer.subgradient(w)
+        grad_x = np.concatenate([grad_w, [grad_t[self._positive].sum(), grad_t[~self._positive].sum()]])
+        return grad_x, self.losses(x) - 2.0 * self.q * alpha
+
+    def draw(self, u: float, y: Vector, sampling: Sampling) -> int:
+        _check_sampling(sampling)
+        return int(u * self.n)
+
+    def sample_gradients(
+        self, x: Vector, y: Vector, i: int, sampling: Sampling = "uniform", center: float | None = None
+    ) -> tuple[Vector, Vector]:
+        _check_sampling(sampling)
+        row, label, k, alpha = self.rows.row(i), self.labels[i], self._k[i], y[0]
+        margin, t = row @ x[:-2], -2 if label > 0.0 else -1  # t: where a or b stands in v
+        residual = margin - x[t]
+        grad_x = np.zeros(self.d)
+        grad_x[:-2] = 2.0 * k * (residual - label * (1.0 + alpha)) * row + self.regularizer.subgradient(x[:-2])
+        grad_x[t] = -2.0 * k * residual
+        return grad_x, np.array([-2.0 * k * label * margin - 2.0 * self.q * alpha])
+
+    def natural_steps(self, x: Vector, y: Vector, sampling: Sampling = "uniform") -> Steps:
+        """See `Problem`. The dual step is at most L, which takes alpha all the way to its best response."""
+        _check_sampling(sampling)
+        alpha, margins, residuals = float(y[0]), self.rows.matvec(x[:-2]), self._residuals(x)
+        slopes = 2.0 * self._k * (residuals - self.labels * (1.0 + alpha))
+        moment_x = np.mean(slopes**2 * self.rows.squared_norms + (2.0 * self._k * residuals) ** 2)
+        moment_y = np.mean((2.0 * self._k * self.labels * margins + 2.0 * self.q * alpha) ** 2)
+        size, L = self.magnitude(self.saddle(x, y)), 1.0 / (2.0 * self.q)
+        return Steps(float(size / moment_x), min(float(size / moment_y), L) if moment_y > 0.0 else L)
+
+    def lower_bound(self) -> float:
+        """P + q is q times a mean of squares, plus g >= 0."""
+        return -self.q
+
+    def magnitude(self, objective: float) -> float:
+        """P + q: q times the mean pair loss, counted from zero."""
+        return objective + self.q
+
+    def constants(self, sampling: Sampling = "uniform") -> Constants:
+        """Bounds over X and Y; they need a constraint, or a strongly convex regularizer that bounds w."""
+        _check_sampling(sampling)
+        why: dict[str, str] = {}
+        radius, mu = self._w_radius, self._strong_convexity()
+        M = B = None
+        if np.isfinite(radius):
+            row_norms = np.sqrt(self.rows.squared_norms)
+            if self.on == "v" and self.constraint is not None:
+                t_bound: float | Vector = self.constraint.radius
+            else:
+                means = np.linalg.norm(self.mean_positive), np.linalg.norm(self.mean_negative)
+                t_bound = radius * np.where(self._positive, *means)
+            residual, alpha = radius * row_norms + t_bound, radius * float(np.linalg.norm(self._difference))
+            lengths = 2.0 * self._k * np.hypot((residual + 1.0 + alpha) * row_norms, residual)
+            M = float(lengths.max() + self.regularizer.lipschitz(radius))
+            B = float((2.0 * self._k * radius * row_norms).max() + 2.0 * self.q * alpha)
+        else:
+            why["M"] = why["B"] = "v is unbounded: give a constraint or a strongly convex regularizer"
+        c = theta = None
+        if mu is not None:
+            c, theta = float(np.sqrt(2.0 / mu)), 0.5
+        elif np.isfinite(self.primal_set.diameter):
+            c, theta = self.primal_set.diameter, 0.0
+        else:
+            why["c"] = why["theta"] = "P is not known to be strongly convex and v is unbounded"
+        if mu is None:
+            why["mu"] = "without a strongly convex regularizer P may be flat along some direction"
+        return Constants(
+            M=M,
+            B=B,
+            G=2.0 * self.q * float(np.linalg.norm(self._difference)),
+            L=1.0 / (2.0 * self.q),
+            v=1.0,
+            mu=mu,
+            c=c,
+            theta=theta,
+            epsilon0=self.q,
+            radius=self.primal_set.radius,
+            why=why,
+        )
+
+    def _strong_convexity(self) -> float | None:
+        """Least curvature of P in v, with the class covariances (which only add) left out."""
+        mu = self.regularizer.strong_convexity
+        if not mu > 0.0:
+            return None
+        basis = np.linalg.qr(np.column_stack([self.mean_positive, self.mean_negative]))[0].T
+        positive, negative = basis @ self.mean_positive, basis @ self.mean_negative
+        directions = np.array([[*positive, -1.0, 0.0], [*negative, 0.0, -1.0], [*(negative - positive), 0.0, 0.0]])
+        curvature = np.diag([mu] * len(basis) + [0.0, 0.0]) + 2.0 * self.q * directions.T @ directions
+        return min(mu, float(np.linalg.eigvalsh(curvature)[0]))
+
+    def _residuals(self, x: Vector) -> Vector:
+        """w'a_i - a for positive rows, w'a_i - b for negative ones."""
+        return self.rows.matvec(x[:-2]) - np.where(self._positive, x[-2], x[-1])
+
+    def __repr__(self) -> str:
+        return f"AUC({self.rows!r}, p={self.p:.4g}, {self.constraint!r} on {self.on}, {self.regularizer!r})"
+
+
+def _interval(radius: float) -> ConvexSet:
+    """[-radius, radius]."""
+    return L2Ball(radius) if radius > 0.0 else Point(np.zeros(1))
+
+
+def _check_sampling(sampling: Sampling) -> None:
+    if sampling != "uniform":
+        raise ValueError(f'AUC has one dual variable, so rows are drawn with sampling="uniform", got {sampling!r}')

@@ -1,0 +1,172 @@
+"""Distributionally robust linear models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pommel._validation import check_binary_labels, check_weights
+from pommel.losses.hinge import Hinge
+from pommel.problem import Constants, ConvexSet, Divergence, Loss, Regularizer, Sampling, Vector
+from pommel.problems._weighted_losses import WeightedLosses
+from pommel.regularizers.none import NoRegularizer
+from pommel.rows import Rows
+from pommel.sets.whole_space import WholeSpace
+
+__all__ = ["DRO"]
+
+
+class DRO(WeightedLosses):
+    r"""Distributionally robust optimisation of a linear model.
+
+    .. math:: \min_{x \in X} \max_{y \in Y} \; \sum_i y_i h(a_i^\top x, b_i) - \varphi^*(y) + g(x)
+
+    The adversary y moves weight to the rows with the largest losses, and pays phi*(y) for leaving the reference
+    distribution y0. With `Mean()` there is no adversary and the problem is plain (regularised) risk minimisation.
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix or Rows of shape (n, d)
+        The rows a_i. Give a `Rows` for an intercept column or column scales.
+    labels : array-like of shape (n,)
+        Two classes of any type; the larger one is b = +1. See `classes`.
+    loss : Loss, default=Hinge()
+        The loss h.
+    divergence : Divergence
+        phi*, for example ``ChiSquare(1 / n)``.
+    regularizer : Regularizer, optional
+        g, for example ``L2(1 / n)``; none by default.
+    constraint : ConvexSet, optional
+        X; the whole space by default.
+    sample_weight : array-like of shape (n,), optional
+        y0 is proportional to it and n is its sum: an integer weight stands for a repeated row, zero for a removed one.
+
+    Attributes
+    ----------
+    n, d : int
+        Rows and length of x.
+    weights, y0 : ndarray of shape (n,)
+        Sample weights and the reference distribution.
+    classes : ndarray of shape (2,)
+        The labels that became b = -1 and b = +1.
+
+    References
+    ----------
+    .. [1] Yan, Xu, Lin, Zhang and Yang, Stochastic primal-dual algorithms with faster convergence than O(1/sqrt(T))
+       for problems without bilinear structure, 2019, section 5.
+    .. [2] Namkoong and Duchi, Stochastic gradient methods for distributionally robust optimization with
+       f-divergences, NIPS 2016.
+
+    Examples
+    --------
+    >>> import pommel as pm
+    >>> p = pm.DRO([[1.0], [-1.0]], ["yes", "no"], divergence=pm.ChiSquare(0.5), regularizer=pm.L2(0.5))
+    >>> p.objective(np.zeros(1))
+    1.0
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        labels: ArrayLike,
+        *,
+        loss: Loss = Hinge(),
+        divergence: Divergence,
+        regularizer: Regularizer | None = None,
+        constraint: ConvexSet | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> None:
+        self.rows = X if isinstance(X, Rows) else Rows(X)
+        weights = check_weights(sample_weight, self.rows.n)
+        self.labels, self.classes = check_binary_labels(labels, weights)
+        self.loss = loss
+        super().__init__(
+            d=self.rows.d,
+            weights=weights,
+            divergence=divergence,
+            regularizer=NoRegularizer() if regularizer is None else regularizer,
+            primal_set=WholeSpace() if constraint is None else constraint,
+        )
+
+    def losses(self, x: Vector) -> Vector:
+        return self.loss.value(self.rows.matvec(x), self.labels)
+
+    def weighted_gradient(self, x: Vector, y: Vector) -> Vector:
+        return self.rows.rmatvec(y * self.loss.derivative(self.rows.matvec(x), self.labels))
+
+    def loss_and_gradient(self, x: Vector, i: int) -> tuple[float, Vector]:
+        row, label = self.rows.row(i), self.labels[i]
+        margin = row @ x
+        return self.loss.value(margin, label), self.loss.derivative(margin, label) * row
+
+    def second_moments(self, x: Vector, share: Vector, q: Vector) -> tuple[float, float]:
+        margins = self.rows.matvec(x)
+        slopes, losses = self.loss.derivative(margins, self.labels), self.loss.value(margins, self.labels)
+        inverse_q = np.divide(1.0, q, out=np.zeros(self.n), where=q > 0.0)
+        moment_x = (q * share**2) @ (slopes**2 * self.rows.squared_norms)
+        moment_y = (self.dual_set.metric * inverse_q) @ losses**2
+        return float(moment_x), float(moment_y)
+
+    def lower_bound(self) -> float:
+        return self.loss.infimum
+
+    def constants(self, sampling: Sampling = "uniform") -> Constants:
+        """Bounds that hold on X where |x| <= R, a ball that contains every minimiser.
+
+        R is the least of: the constraint's own radius; sqrt((P(0) - inf h) / mu), because the strongly convex P falls
+        by at least mu |x*|^2 / 2 on the way to x* and mu |x*|^2 / 2 of P(x*) is the regularizer; max|a_i| Lip(h) / mu,
+        because mu x* is a mean of loss gradients.
+        """
+        why: dict[str, str] = {}
+        mu = self.regularizer.strong_convexity
+        kept = self.weights > 0.0
+        row_norms = np.sqrt(self.rows.squared_norms[kept])
+        lipschitz, total = self.loss.lipschitz, self.weights.sum()
+        epsilon0 = self.objective(np.zeros(self.d)) - self.lower_bound()
+        radius = self.primal_set.radius
+        if mu > 0.0:
+            radius = min(radius, np.sqrt(epsilon0 / mu), row_norms.max() * lipschitz / mu)
+        share = self.y0[kept] if sampling == "uniform" else np.ones(kept.sum())
+
+        M = B = None
+        if not np.isfinite(radius):
+            why["M"] = why["B"] = "X is unbounded and g is not strongly convex, so iterates may go anywhere"
+        else:
+            M = float((row_norms / share).max() * lipschitz + self.regularizer.lipschitz(radius))
+            largest = self.loss.value(np.zeros(kept.sum()), self.labels[kept]) + lipschitz * radius * row_norms
+            gradient_bound = self.divergence.gradient_bound(self.weights)
+            if sampling == "dual":
+                why["B"] = "under i ~ y the gradient l_i / y_i is unbounded"
+            elif gradient_bound is None:
+                why["B"] = f"the gradient of {self.divergence!r} is unbounded on its domain"
+            else:
+                B = float((largest * total / np.sqrt(self.weights[kept])).max() + gradient_bound)
+        L, v = self.divergence.holder(self.weights)
+        c = theta = None
+        if not mu > 0.0:
+            why["mu"] = "g is not strongly convex"
+        if mu > 0.0:
+            c, theta = float(np.sqrt(2.0 / mu)), 0.5
+        elif np.isfinite(self.primal_set.diameter):
+            c, theta = self.primal_set.diameter, 0.0
+        else:
+            why["c"] = why["theta"] = "g is not strongly convex and X is unbounded"
+        return Constants(
+            M=M,
+            B=B,
+            G=lipschitz * self.rows.spectral_norm_bound(self.weights),
+            L=L,
+            v=v,
+            mu=mu if mu > 0.0 else None,
+            c=c,
+            theta=theta,
+            epsilon0=epsilon0,
+            radius=float(radius),
+            why=why,
+        )
+
+    def __repr__(self) -> str:
+        parts = f"{self.rows!r}, {self.loss!r}, {self.divergence!r}, {self.regularizer!r}, {self.primal_set!r}"
+        return f"DRO({parts})"

@@ -1,0 +1,5 @@
+"""g, one file each: only its subgradients are ever needed."""
+
+from pommel._registry import discover
+
+REGULARIZERS = discover(globals())

@@ -1,0 +1,234 @@
+"""drive(): the one loop around every solver.
+
+It alone knows budgets, time, tolerances, callbacks, progress and Ctrl-C, and it alone keeps the best point, the bounds
+and the history. A solver's `stages` is the algorithm and nothing else.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import signal
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.exceptions import ConvergenceWarning
+
+from pommel._validation import check_vector
+from pommel.engines import ENGINES
+from pommel.engines.engine import Diverged, Engine, Iterate
+from pommel.problem import Problem, check_members
+from pommel.solution import History, Solution, Status
+
+if TYPE_CHECKING:
+    from pommel.solvers._solver import Solver
+
+__all__ = ["drive"]
+
+LOGGER = logging.getLogger("pommel")
+PROGRESS_SECONDS = 2.0
+"""With verbose=1, a stage that takes longer than this says how far it is."""
+
+
+def drive(
+    solver: Solver,
+    problem: Problem,
+    *,
+    x0: ArrayLike | None = None,
+    tol: float = 1e-3,
+    max_passes: float | None = 100,
+    max_seconds: float | None = None,
+    random_state: Any = 0,
+    callback: Callable[[dict[str, Any]], bool | None] | None = None,
+    engine: str = "auto",
+    verbose: int = 0,
+) -> Solution:
+    """Run a solver on a problem until it has converged, finished or used up what it was given.
+
+    See `Solver.solve` for the parameters.
+    """
+    check_members(problem)
+    solver.check(problem)
+    if not tol >= 0.0:
+        raise ValueError(f"tol must be >= 0, got {tol}")
+    for name, limit in (("max_passes", max_passes), ("max_seconds", max_seconds)):
+        if limit is not None and not limit > 0.0:
+            raise ValueError(f"{name} must be > 0, or None for no limit, got {limit}")
+    start = np.zeros(problem.d) if x0 is None else check_vector(x0, problem.d, "x0").copy()
+    rng = _generator(random_state)
+    run = _Run(problem, tol, callback, verbose)
+    max_gradients = math.inf if max_passes is None else max_passes * problem.n
+    deadline = math.inf if max_seconds is None else run.started + max_seconds
+
+    with _deferred_interrupt() as interrupted:
+
+        def should_stop() -> bool:
+            run.show_progress(steps)
+            return bool(interrupted) or time.perf_counter() >= deadline
+
+        steps = _engine_class(engine)(problem, max_gradients=max_gradients, should_stop=should_stop)
+        try:
+            status = run.follow(solver, steps, problem.primal_set.project(start), rng)
+            if interrupted:
+                status = Status.INTERRUPTED
+            elif status is None:
+                status = Status.MAX_SECONDS if time.perf_counter() >= deadline else Status.MAX_PASSES
+        except KeyboardInterrupt:  # a second Ctrl-C, or one raised by the problem's own code
+            status = Status.INTERRUPTED
+        except Diverged as error:
+            status = Status.DIVERGED
+            run.remark = f" (smallest tried: {error}); scale the features or give smaller steps"
+    return run.solution(solver, steps, status)
+
+
+class _Run:
+    """Best point, bound and history of one solve."""
+
+    def __init__(
+        self, problem: Problem, tol: float, callback: Callable[[dict[str, Any]], bool | None] | None, verbose: int
+    ) -> None:
+        self.problem, self.tol, self.callback, self.verbose = problem, tol, callback, verbose
+        self.started = self.shown = time.perf_counter()
+        self.history = History()
+        self.best: Iterate | None = None
+        self.lower_bound = problem.lower_bound()
+        self.remark = ""
+
+    def follow(self, solver: Solver, engine: Engine, x0: Any, rng: np.random.Generator) -> Status | None:
+        """Check the start and every restart; the status it ended with, None if the engine is exhausted."""
+        start = engine.restart(x0)
+        if not np.isfinite(start.objective):
+            raise ValueError(f"the objective at x0 is {start.objective}: nothing can start from there")
+        status = self.check(start, engine)
+        stages = solver.stages(self.problem, engine, x0, rng)
+        while status is None and not engine.exhausted:
+            iterate = next(stages, None)
+            status = Status.FINISHED if iterate is None else self.check(iterate, engine)
+        return status
+
+    def check(self, iterate: Iterate, engine: Engine) -> Status | None:
+        """Record a restart, keep it if it is the best, and tell whether that ends the solve."""
+        if self.best is None or iterate.objective < self.best.objective:
+            self.best = iterate
+        last = engine.last_run
+        row = {
+            "stage": len(self.history.rows),
+            "n_gradients": engine.n_gradients,
+            "n_passes": engine.n_gradients / self.problem.n,
+            "seconds": time.perf_counter() - self.started,
+            "objective": iterate.objective,
+            "lower_bound": self.lower_bound,
+            "relative_gap": self.relative_gap(self.best.objective),
+            "steps": 0 if last is None else last.steps,
+            "primal_step": math.nan if last is None else last.primal_step,
+            "dual_step": math.nan if last is None else last.dual_step,
+            "retries": 0 if last is None else last.tries,
+        }
+        self.history.append(row)
+        self.say(
+            f"stage {row['stage']:>3}  passes {row['n_passes']:>8.1f}  objective {row['objective']:<15.9g} "
+            f"relative gap {row['relative_gap']:<9.2e} {row['seconds']:>7.1f} s"
+            + (f"  after {row['retries']} tries with smaller steps" if row["retries"] else "")
+        )
+        if self.tol > 0.0 and row["relative_gap"] <= self.tol:
+            return Status.CONVERGED
+        return Status.STOPPED if self.callback is not None and self.callback(row) else None
+
+    def relative_gap(self, objective: float) -> float:
+        """gap / max(s(P(x)), 1e-3 s(P(x0))), s the problem's own measure of size."""
+        size = self.problem.magnitude(objective)
+        if self.history.rows:
+            size = max(size, 1e-3 * self.problem.magnitude(self.history.rows[0]["objective"]))
+        gap = objective - self.lower_bound
+        return gap / size if size > 0.0 else (0.0 if gap <= 0.0 else math.inf)
+
+    def show_progress(self, engine: Engine) -> None:
+        now = time.perf_counter()
+        if self.verbose and now - self.shown > PROGRESS_SECONDS:
+            passes = engine.n_gradients / self.problem.n
+            self.say(f"stage {len(self.history.rows):>3}  passes {passes:>8.1f}  ...  {now - self.started:>36.1f} s")
+
+    def say(self, line: str) -> None:
+        self.shown = time.perf_counter()
+        LOGGER.debug(line)
+        if self.verbose:
+            print(line, file=sys.stderr, flush=True)
+
+    def solution(self, solver: Solver, engine: Engine, status: Status) -> Solution:
+        assert self.best is not None
+        gap, relative_gap = self.best.objective - self.lower_bound, self.relative_gap(self.best.objective)
+        message = status.value + self.remark
+        if len(self.history.rows) > 1 and self.best.objective >= self.history.rows[0]["objective"]:
+            message += "; no stage improved on the start: try smaller steps or more passes"
+        if self.tol > 0.0 and status is not Status.CONVERGED:
+            message += f"; the relative gap is proved to be at most {relative_gap:.2e}, tol={self.tol:g}"
+            warnings.warn(
+                f"{solver.name} stopped without a proof of accuracy: {message}. The lower bound it has is "
+                f"{self.lower_bound:.6g}, so the answer may be far better than it can prove; tol=0 runs the budget "
+                "without this warning.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        return Solution(
+            x=self.best.x,
+            y=self.best.y,
+            objective=self.best.objective,
+            lower_bound=self.lower_bound,
+            gap=gap,
+            relative_gap=relative_gap,
+            status=status,
+            message=message,
+            solver=solver.name,
+            engine=engine.name,
+            n_gradients=engine.n_gradients,
+            n_passes=engine.n_gradients / self.problem.n,
+            seconds=time.perf_counter() - self.started,
+            history=self.history,
+        )
+
+
+def _engine_class(name: str) -> type[Engine]:
+    if name == "auto":
+        return ENGINES["reference"]
+    if name not in ENGINES:
+        raise ValueError(f"engine must be one of {', '.join(['auto', *ENGINES])}, got {name!r}")
+    return ENGINES[name]
+
+
+def _generator(random_state: Any) -> np.random.Generator:
+    """A NumPy generator from anything scikit-learn or NumPy take as a seed."""
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(0, 2**32, size=4, dtype=np.uint32))
+    return np.random.default_rng(random_state)
+
+
+@contextmanager
+def _deferred_interrupt() -> Iterator[list[int]]:
+    """Collect the first Ctrl-C in a list, so that a step is never torn; a second one raises as usual.
+
+    Signals reach the main thread only; elsewhere, and under a handler of the caller's own, nothing is changed.
+    """
+    caught: list[int] = []
+    if (
+        threading.current_thread() is not threading.main_thread()
+        or signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+    ):
+        yield caught
+        return
+
+    def handler(signum: int, frame: Any) -> None:
+        caught.append(signum)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    signal.signal(signal.SIGINT, handler)
+    try:
+        yield caught
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)

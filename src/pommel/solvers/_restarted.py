@@ -1,0 +1,131 @@
+"""What RSPD-sc, RSPD and ARSPD share: the parameters of a stage, and what they are where none are given."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from typing import Any, Literal, NamedTuple, TypeVar
+
+import numpy as np
+
+from pommel._validation import check_choice, check_number
+from pommel.engines.engine import Engine, GradientStep, Iterate
+from pommel.problem import ConvexSet, Problem, Sampling, Steps
+from pommel.sets.ball_within import BallWithin
+from pommel.solvers._solver import Solver
+
+Auto = Literal["auto"]
+Restarted = TypeVar("Restarted", bound="RestartedSolver")
+
+PAPER_STEPS = tuple(10.0**k for k in range(-5, 4))
+"""The grid the paper's experiments tune steps over; for DRO they are steps for n y, see `RSPDsc.as_in_paper`."""
+
+PAPER_FIRST_LENGTH = 10_000
+"""T_1 of the paper's experiments."""
+
+PRIMAL_SHARE = 0.4
+"""Share of the problem's natural primal step that "auto" starts with."""
+
+FIRST_PASSES = 4
+"""Passes in a first stage whose length is "auto"."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RestartedSolver(Solver):
+    """Parameters of a stage; the subclasses' docstrings say what they mean."""
+
+    primal_step: float | Auto = "auto"
+    dual_step: float | Auto = "auto"
+    stage_length: float | Auto = "auto"
+    sampling: Sampling = "uniform"
+    dual_gradient: Literal["centred", "whole"] = "centred"
+    bound: float = math.inf
+
+    def __post_init__(self) -> None:
+        for name in ("primal_step", "dual_step"):
+            if getattr(self, name) != "auto":
+                check_number(getattr(self, name), name, equal=True)
+        if self.stage_length != "auto":
+            check_number(self.stage_length, "stage_length", above=1.0, equal=True)
+        check_number(self.bound, "bound", infinite=True)
+        check_choice(self.sampling, "sampling", ("uniform", "dual"))
+        check_choice(self.dual_gradient, "dual_gradient", ("centred", "whole"))
+
+    def first_length(self, problem: Problem) -> int:
+        """T_1."""
+        return FIRST_PASSES * problem.n if isinstance(self.stage_length, str) else math.ceil(self.stage_length)
+
+    def sets(self, problem: Problem) -> tuple[ConvexSet, ConvexSet]:
+        """X and Y; X within |x| <= bound, where the theory's constants hold."""
+        X = problem.primal_set
+        return (X if self.bound >= X.radius else BallWithin(X, np.zeros(problem.d), self.bound)), problem.dual_set
+
+    def steps(self, engine: Engine, start: Iterate, factor: float) -> Steps:
+        """eta_x and eta_y of a stage: `factor` times the given ones, or shares of the problem's natural steps.
+
+        An "auto" dual step is not lowered where the dual gradient is centred: that has little variance near a
+        solution, and y had better keep up with x.
+        """
+        if isinstance(self.primal_step, str) or isinstance(self.dual_step, str):
+            natural = engine.natural_steps(start, self.sampling)
+        if isinstance(self.primal_step, str):
+            eta_x = factor * PRIMAL_SHARE * natural.primal
+        else:
+            eta_x = factor * self.primal_step
+        if isinstance(self.dual_step, str):
+            eta_y = natural.dual if self._center(start) is not None else factor * natural.dual
+        else:
+            eta_y = factor * self.dual_step
+        return Steps(eta_x, eta_y)
+
+    def rule(self, steps: Steps, primal_set: ConvexSet, dual_set: ConvexSet, start: Iterate) -> GradientStep:
+        """x <- Pi(x - eta_x grad_x), y <- Pi(y + eta_y grad_y) on the given sets."""
+        return GradientStep(steps.primal, steps.dual, primal_set, dual_set, self.sampling, self._center(start))
+
+    def share_with(self, other: type[Restarted], **parameters: Any) -> Restarted:
+        """Another solver with the same parameters of a stage, but for those given."""
+        shared = {field.name: getattr(self, field.name) for field in fields(RestartedSolver)}
+        return other(**shared | parameters)
+
+    @staticmethod
+    def theory_setting(problem: Problem) -> dict[str, Any]:
+        """How the theorems sample, and where the constants they use hold."""
+        radius = problem.constants("uniform").radius
+        return {"sampling": "uniform", "dual_gradient": "whole", "bound": radius}
+
+    def _center(self, start: Iterate) -> float | None:
+        return start.center if self.dual_gradient == "centred" else None
+
+
+class Reach(NamedTuple):
+    """What radii are made of where none are given."""
+
+    distance: float  # a bound of |x_0 - x*|: c epsilon_0^theta
+    theta: float
+    lipschitz: float  # L G^v
+    v: float
+
+    def dual_radius(self, primal_radius: float, v: float) -> float:
+        """L (G R_x)^v: a dual ball of this radius holds A(x) for all |x - x_0| <= R_x."""
+        return self.lipschitz * primal_radius**v if math.isfinite(primal_radius) else math.inf
+
+
+def reach(problem: Problem, engine: Engine, start: Iterate, sampling: Sampling) -> Reach:
+    """From the problem's constants; infinite, so that no ball binds, where one of them is not known."""
+    known = engine.constants(sampling)
+    epsilon0 = start.objective - problem.lower_bound()
+    if known.c is None or known.theta is None or known.G is None or known.L is None or known.v is None:
+        return Reach(math.inf, 0.0, 1.0, 1.0)
+    return Reach(known.c * epsilon0**known.theta, known.theta, known.L * known.G**known.v, known.v)
+
+
+def given(value: float | Auto, default: float) -> float:
+    """The value, or the default where it is "auto"."""
+    return default if isinstance(value, str) else value
+
+
+def count(limit: int | None) -> Iterable[int]:
+    """1, 2, ... up to a limit, if there is one."""
+    return itertools.count(1) if limit is None else range(1, limit + 1)
