@@ -158,7 +158,7 @@ class Constants:
     mu: float | None = None  # strong convexity of P
     c: float | None = None  # error bound: dist(x, X*) <= c (P(x) - P*)^theta
     theta: float | None = None
-    epsilon0: float | None = None  # P(0) - P* <= epsilon0
+    epsilon0: float | None = None  # P(x0) - P* <= epsilon0 for the point x0 of X nearest to 0
     radius: float = np.inf
     why: dict[str, str] = field(default_factory=dict)
 

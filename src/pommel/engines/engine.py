@@ -147,7 +147,8 @@ class Engine(ABC):
         """
         for tries in range(MAX_TRIES + 1):
             scaled = replace(rule, primal_step=self.shrink * rule.primal_step, dual_step=self.shrink * rule.dual_step)
-            walk = self._walk(scaled, x, y, steps, rng)
+            # A generator of its own for each try: how far a failed one got depends on the time it had.
+            walk = self._walk(scaled, x, y, steps, np.random.default_rng(rng.integers(2**63)))
             self.last_run = RunReport(scaled.primal_step, scaled.dual_step, walk.steps, tries)
             if walk.steps == 0:
                 return Averages(x, y, 0, x, y) if past is None else past

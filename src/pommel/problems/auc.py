@@ -102,23 +102,21 @@ class AUC:
         self.primal_set, self.dual_set = self._sets()
 
     def _bound_of_w(self) -> float:
-        """|w| <= this at every minimiser: the constraint's radius, or sqrt(q / mu) since mu |w*|^2 <= P(0) + q."""
+        """|w| <= this in X: the constraint's radius, else sqrt(q / mu), for at a minimiser mu |w|^2 <= P(0) + q."""
+        if self.constraint is not None:
+            return self.constraint.radius
         mu = self.regularizer.strong_convexity
-        radius = np.inf if self.constraint is None else self.constraint.radius
-        return min(radius, float(np.sqrt(self.q / mu))) if mu > 0.0 else radius
+        return float(np.sqrt(self.q / mu)) if mu > 0.0 else np.inf
 
     def _sets(self) -> tuple[ConvexSet, ConvexSet]:
         """X and Y: a, b and alpha are means of margins, so they cannot leave |w| times the length of a class mean."""
-        radius = self._w_radius
-        if not np.isfinite(radius):
-            return WholeSpace(), WholeSpace()
-        dual_set = _interval(radius * float(np.linalg.norm(self._difference)))
+        dual_set = _ball(self._w_radius, self._difference)
         if self.constraint is not None and self.on == "v":
             return self.constraint, dual_set
         return Product(
-            (self.d - 2, L2Ball(radius) if self.constraint is None else self.constraint),
-            (1, _interval(radius * float(np.linalg.norm(self.mean_positive)))),
-            (1, _interval(radius * float(np.linalg.norm(self.mean_negative)))),
+            (self.d - 2, _ball(self._w_radius) if self.constraint is None else self.constraint),
+            (1, _ball(self._w_radius, self.mean_positive)),
+            (1, _ball(self._w_radius, self.mean_negative)),
         ), dual_set
 
     def is_constraint_active(self, v: Vector, rtol: float = 1e-3) -> bool:
@@ -257,9 +255,12 @@ class AUC:
         return f"AUC({self.rows!r}, p={self.p:.4g}, {self.constraint!r} on {self.on}, {self.regularizer!r})"
 
 
-def _interval(radius: float) -> ConvexSet:
-    """[-radius, radius]."""
-    return L2Ball(radius) if radius > 0.0 else Point(np.zeros(1))
+def _ball(radius: float, direction: Vector | None = None) -> ConvexSet:
+    """|z| <= radius, or, as an interval, what w'direction can be for |w| <= radius."""
+    reach = 1.0 if direction is None else float(np.linalg.norm(direction))
+    if reach == 0.0:
+        return Point(np.zeros(1))
+    return L2Ball(radius * reach) if np.isfinite(radius) else WholeSpace()
 
 
 def _check_sampling(sampling: Sampling) -> None:

@@ -115,19 +115,23 @@ class DRO(WeightedLosses):
     def constants(self, sampling: Sampling = "uniform") -> Constants:
         """Bounds that hold on X where |x| <= R, a ball that contains every minimiser.
 
-        R is the least of: the constraint's own radius; sqrt((P(0) - inf h) / mu), because the strongly convex P falls
-        by at least mu |x*|^2 / 2 on the way to x* and mu |x*|^2 / 2 of P(x*) is the regularizer; max|a_i| Lip(h) / mu,
-        because mu x* is a mean of loss gradients.
+        R is the least of: the constraint's own radius and, if 0 lies in X: sqrt((P(0) - inf h) / mu), because the
+        strongly convex P falls by at least mu |x*|^2 / 2 on the way to x* and mu |x*|^2 / 2 of P(x*) is the
+        regularizer; max|a_i| Lip(h) / mu, because then mu x* is no longer than a mean of loss gradients. If it does
+        not, |x_0| + sqrt(2 (P(x_0) - inf h) / mu) for the point x_0 of X nearest to 0.
         """
         why: dict[str, str] = {}
         mu = self.regularizer.strong_convexity
         kept = self.weights > 0.0
         row_norms = np.sqrt(self.rows.squared_norms[kept])
         lipschitz, total = self.loss.lipschitz, self.weights.sum()
-        epsilon0 = self.objective(np.zeros(self.d)) - self.lower_bound()
+        x0 = self.primal_set.project(np.zeros(self.d))
+        epsilon0 = self.objective(x0) - self.lower_bound()
         radius = self.primal_set.radius
-        if mu > 0.0:
+        if mu > 0.0 and not x0.any():
             radius = min(radius, np.sqrt(epsilon0 / mu), row_norms.max() * lipschitz / mu)
+        elif mu > 0.0:
+            radius = min(radius, float(np.linalg.norm(x0)) + np.sqrt(2.0 * epsilon0 / mu))
         share = self.y0[kept] if sampling == "uniform" else np.ones(kept.sum())
 
         M = B = None

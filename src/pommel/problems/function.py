@@ -134,7 +134,7 @@ class FunctionProblem(WeightedLosses):
             c, theta = self.primal_set.diameter, 0.0
         epsilon0 = given.epsilon0
         if epsilon0 is None and np.isfinite(self._lower_bound):
-            epsilon0 = self.objective(np.zeros(self.d)) - self._lower_bound
+            epsilon0 = self.objective(self.primal_set.project(np.zeros(self.d))) - self._lower_bound
         return Constants(
             M=given.M,
             B=given.B,

@@ -28,8 +28,8 @@ PAPER_FIRST_LENGTH = 10_000
 PRIMAL_SHARE = 0.4
 """Share of the problem's natural primal step that "auto" starts with."""
 
-FIRST_PASSES = 4
-"""Passes in a first stage whose length is "auto"."""
+FIRST_PASSES, FIRST_STEPS = 4, 500
+"""A first stage whose length is "auto" makes this many passes, and not fewer steps than that."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +55,9 @@ class RestartedSolver(Solver):
 
     def first_length(self, problem: Problem) -> int:
         """T_1."""
-        return FIRST_PASSES * problem.n if isinstance(self.stage_length, str) else math.ceil(self.stage_length)
+        if isinstance(self.stage_length, str):
+            return max(FIRST_PASSES * problem.n, FIRST_STEPS)
+        return math.ceil(self.stage_length)
 
     def sets(self, problem: Problem) -> tuple[ConvexSet, ConvexSet]:
         """X and Y; X within |x| <= bound, where the theory's constants hold."""

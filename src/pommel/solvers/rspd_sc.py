@@ -31,7 +31,7 @@ class RSPDsc(RestartedSolver):
         of the objective and of the gradients there (`Problem.natural_steps`), which follows any scale of the data; the
         dual one is then not halved.
     stage_length : int, default="auto"
-        T_1, doubled from stage to stage; "auto" is four passes.
+        T_1, doubled from stage to stage; "auto" is four passes, and at least 500 steps.
     sampling : {"uniform", "dual"}, default="uniform"
         Rows are drawn by their sample weights, or i ~ y as in [2]_. The latter divides a loss by its y_i: a row whose
         weight falls to zero is not drawn again before the next restart, so those gradients are biased.
