@@ -57,8 +57,8 @@ class ARSPD(RestartedSolver):
     >>> X, labels = [[2.0], [1.0], [0.5], [-1.0]], [1, 1, 0, 0]
     >>> p = pm.AUC(X, labels, constraint=pm.L2Ball(0.2))
     >>> sol = pm.ARSPD().solve(p, tol=0, max_passes=2000)
-    >>> p.is_constraint_active(sol.x)
-    True
+    >>> round(sol.objective, 2), round(float(np.linalg.norm(sol.x[:-2])), 2)
+    (-0.14, 0.2)
     """
 
     n_stages: int = 5
