@@ -14,7 +14,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from pommel._validation import check_vector
 from pommel.engines import ENGINES
-from pommel.engines.engine import Diverged, Engine, Iterate
+from pommel.engines.engine import Diverged, Engine, Exhausted, Iterate
 from pommel.problem import Problem, check_members
 from pommel.solution import History, Solution, Status
 
@@ -58,9 +58,10 @@ def drive(
     solver.check(problem)
     if not tol >= 0.0:
         raise ValueError(f"tol must be >= 0, got {tol}")
-    for name, limit in (("max_passes", max_passes), ("max_seconds", max_seconds)):
-        if limit is not None and not limit > 0.0:
-            raise ValueError(f"{name} must be > 0, or None for no limit, got {limit}")
+    if max_passes is not None and not max_passes >= 1.0:
+        raise ValueError(f"max_passes must be >= 1, which evaluates the start, or None for no limit, got {max_passes}")
+    if max_seconds is not None and not max_seconds > 0.0:
+        raise ValueError(f"max_seconds must be > 0, or None for no limit, got {max_seconds}")
     start = np.zeros(problem.d) if x0 is None else check_vector(x0, problem.d, "x0").copy()
     rng = _generator(random_state)
     run = _Run(problem, tol, callback, verbose)
@@ -76,11 +77,13 @@ def drive(
         steps = _engine_class(engine)(problem, max_gradients=max_gradients, should_stop=should_stop)
         try:
             status = run.follow(solver, steps, problem.primal_set.project(start), rng)
-            if interrupted:
+            if interrupted and status is not Status.CONVERGED:
                 status = Status.INTERRUPTED
             elif status is None:
                 status = Status.MAX_SECONDS if time.perf_counter() >= deadline else Status.MAX_PASSES
         except KeyboardInterrupt:  # a second Ctrl-C, or one raised by the problem's own code
+            if run.best is None:
+                raise
             status = Status.INTERRUPTED
         except Diverged as error:
             status = Status.DIVERGED
@@ -108,9 +111,10 @@ class _Run:
             raise ValueError(f"the objective at x0 is {start.objective}: nothing can start from there")
         status = self.check(start, engine)
         stages = solver.stages(self.problem, engine, x0, rng)
-        while status is None and not engine.exhausted:
-            iterate = next(stages, None)
-            status = Status.FINISHED if iterate is None else self.check(iterate, engine)
+        with suppress(Exhausted):
+            while status is None and not engine.exhausted():
+                iterate = next(stages, None)
+                status = Status.FINISHED if iterate is None else self.check(iterate, engine)
         return status
 
     def check(self, iterate: Iterate, engine: Engine) -> Status | None:

@@ -13,6 +13,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from pommel._validation import check_number
+
 __all__ = ["Plan", "Stage", "theorem_1", "theorem_2", "theorem_3", "theorem_4"]
 
 
@@ -85,6 +87,8 @@ class Plan:
 
 def theorem_1(*, M: float, B: float, G: float, L: float, mu: float, epsilon0: float, epsilon: float) -> Plan:
     """RSPD-sc on a mu-strongly convex P with v = 1: lengths double, steps halve, E[P(x_S) - P*] <= epsilon."""
+    _check_bounds(M=M, B=B, G=G, L=L)
+    check_number(mu, "mu")
     n_stages = _halvings(epsilon0, epsilon)
     first = round_up(max(405.0 * M**2, 810.0 * (L * G * B) ** 2) / (mu * epsilon0))
     primal_step, dual_step = _step(2.0 * epsilon0 / 45.0, M), _step(2.0 * epsilon0 / 45.0, B)
@@ -109,6 +113,10 @@ def theorem_2(
     delta: float,
 ) -> Plan:
     """RSPD under the error bound (c, theta) and a (L, v)-Holder continuous grad phi: all stages of equal length."""
+    _check_bounds(M=M, B=B, G=G, L=L, c=c)
+    _check_delta(delta)
+    for name, exponent in (("v", v), ("theta", theta)):
+        check_number(exponent, name, equal=True, at_most=1.0)
     n_stages = _halvings(epsilon0, epsilon)
     radius = c * epsilon0 / epsilon ** (1.0 - theta)
     log_term = math.log(n_stages / delta) if n_stages else 0.0
@@ -136,6 +144,8 @@ def theorem_3(
     """
     if not 0.0 < theta < 1.0:
         raise ValueError(f"Theorem 3 needs 0 < theta < 1, got {theta}; Theorem 4 covers an unknown theta")
+    _check_bounds(c=c)
+    _check_accuracies(epsilon0, epsilon1, epsilon)
     radius = c * epsilon0 / epsilon1 ** (1.0 - theta)
     stages = _arspd(radius, theta, M, B, G, L, epsilon0, epsilon1, epsilon, delta)
     return Plan(3, _high_probability(epsilon, delta), stages)
@@ -157,6 +167,8 @@ def theorem_4(
 
     `distance` is the paper's B_epsilon1: the farthest any x with P(x) - P* = epsilon1 lies from a minimiser.
     """
+    _check_bounds(distance=distance)
+    _check_accuracies(epsilon0, epsilon1, epsilon)
     stages = _arspd(distance * epsilon0 / epsilon1, 0.0, M, B, G, L, epsilon0, epsilon1, epsilon, delta)
     return Plan(4, _high_probability(epsilon, delta), stages)
 
@@ -202,11 +214,8 @@ def _arspd(
     epsilon: float,
     delta: float,
 ) -> tuple[Stage, ...]:
-    if not (epsilon <= epsilon1 <= epsilon0 / 2.0 and epsilon <= epsilon0 / 4.0):
-        raise ValueError(
-            f"Theorems 3 and 4 need epsilon <= epsilon0 / 4 and epsilon <= epsilon1 <= epsilon0 / 2, "
-            f"got epsilon={epsilon}, epsilon1={epsilon1}, epsilon0={epsilon0}"
-        )
+    _check_bounds(M=M, B=B, G=G, L=L)
+    _check_delta(delta)
     n_stages = _halvings(epsilon0, epsilon)
     n_calls = _halvings(epsilon1, epsilon) + 1
     log_term = math.log(n_stages * (n_stages + 1) / delta)
@@ -233,8 +242,8 @@ def _arspd(
 
 def _halvings(start: float, target: float) -> int:
     """ceil(log2(start / target)), at least 0; powers of two are exact."""
-    if not (start > 0.0 and target > 0.0 and math.isfinite(start)):
-        raise ValueError(f"accuracies must be positive and finite, got {start} and {target}")
+    check_number(start, "the accuracy of the start, epsilon0 or epsilon1,")
+    check_number(target, "epsilon")
     return max(0, math.ceil(math.log2(start / target) - 1e-12))
 
 
@@ -248,7 +257,24 @@ def _step(numerator: float, bound: float) -> float:
     return numerator / bound**2 if bound > 0.0 else 0.0
 
 
-def _high_probability(epsilon: float, delta: float) -> str:
+def _check_bounds(**bounds: float) -> None:
+    for name, bound in bounds.items():
+        check_number(bound, name, equal=True)
+
+
+def _check_delta(delta: float) -> None:
     if not 0.0 < delta < 1.0:
         raise ValueError(f"delta must lie in (0, 1), got {delta}")
+
+
+def _check_accuracies(epsilon0: float, epsilon1: float, epsilon: float) -> None:
+    check_number(epsilon, "epsilon")
+    if not (epsilon <= epsilon1 <= epsilon0 / 2.0 and epsilon <= epsilon0 / 4.0):
+        raise ValueError(
+            f"Theorems 3 and 4 need epsilon <= epsilon0 / 4 and epsilon <= epsilon1 <= epsilon0 / 2, "
+            f"got epsilon={epsilon}, epsilon1={epsilon1}, epsilon0={epsilon0}"
+        )
+
+
+def _high_probability(epsilon: float, delta: float) -> str:
     return f"P(x) - P* <= {2.0 * epsilon:.3g} with probability at least {1.0 - delta:.3g}"

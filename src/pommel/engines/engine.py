@@ -77,9 +77,18 @@ class Walk:
         self.sum_x, self.sum_y = np.zeros_like(x), np.zeros_like(y)
         self.steps = 0
 
+    @property
+    def finite(self) -> bool:
+        """Whether the iterate is neither infinite nor NaN anywhere."""
+        return _finite(self.x) and _finite(self.y)
+
 
 class Diverged(ArithmeticError):
     """Even much smaller steps led to infinity or NaN."""
+
+
+class Exhausted(Exception):
+    """The budget does not reach for what a solver has asked for."""
 
 
 class Engine(ABC):
@@ -108,27 +117,34 @@ class Engine(ABC):
 
     @abstractmethod
     def advance(self, rule: GradientStep, walk: Walk, draws: Vector) -> None:
-        """Make one step for each number in `draws` (uniform in [0, 1)), updating `walk` in place."""
+        """Make one step for each number in `draws` (uniform in [0, 1)), updating `walk` in place.
 
+        A step that leads to infinity or NaN is the last: where a run ends is up to its draws alone, not to the clock.
+        """
+
+    @np.errstate(all="ignore")
     def restart(self, x: Vector) -> Iterate:
-        """x with y = A(x), for one pass over the rows; free for the point it was last asked for."""
-        if self._last is None or self._last.x is not x:
-            with np.errstate(over="ignore", invalid="ignore"):
-                y, objective, center = self.problem.respond(x)
-            self.n_gradients += self.problem.n
-            self._last = Iterate(x, y, objective, center)
-        return self._last
+        """x with y = A(x), for one pass over the rows; free for the point where the last run started."""
+        if self._last is not None and self._last.x is x:
+            return self._last
+        self._pay(passes=1)
+        y, objective, center = self.problem.respond(x)
+        iterate = Iterate(x, y, objective, center)
+        if np.isfinite(objective):  # else the run will be made again from the start that is remembered
+            self._last = iterate
+        return iterate
 
     def natural_steps(self, start: Iterate, sampling: Sampling) -> Steps:
         """The problem's natural steps at a restart, for one pass over the rows."""
-        self.n_gradients += self.problem.n
+        self._pay(passes=1)
         return self.problem.natural_steps(start.x, start.y, sampling)
 
     def constants(self, sampling: Sampling) -> Constants:
         """The problem's constants: P(0) and the norms of the rows are taken from one pass each."""
-        self.n_gradients += 2 * self.problem.n
+        self._pay(passes=2)
         return self.problem.constants(sampling)
 
+    @np.errstate(all="ignore")  # infinity and NaN are looked for, so they need no warning
     def run(
         self,
         rule: GradientStep,
@@ -154,34 +170,38 @@ class Engine(ABC):
                 return Averages(x, y, 0, x, y) if past is None else past
             mean_x, mean_y = walk.sum_x / walk.steps, walk.sum_y / walk.steps
             averages = Averages(mean_x, mean_y, walk.steps, walk.x, walk.y).after(past)
-            if np.isfinite(averages.x).all() and np.isfinite(self.restart(averages.x).objective):
+            if walk.finite and _finite(averages.x) and np.isfinite(self.restart(averages.x).objective):
                 return averages
             self.shrink *= SHRINK
         raise Diverged(f"primal_step={scaled.primal_step:.3g}, dual_step={scaled.dual_step:.3g}")
 
-    @property
     def exhausted(self) -> bool:
         """No budget is left for a step and the pass that evaluates where it leads, or one was told to stop."""
+        self.stopped = self.stopped or self.should_stop()
         return self.stopped or self._steps_left() < 1
 
     def _steps_left(self) -> float:
         return self.max_gradients - self.n_gradients - self.problem.n
 
+    def _pay(self, passes: int) -> None:
+        if self.n_gradients + passes * self.problem.n > self.max_gradients:
+            raise Exhausted
+        self.n_gradients += passes * self.problem.n
+
     def _walk(self, rule: GradientStep, x: Vector, y: Vector, steps: int, rng: np.random.Generator) -> Walk:
         walk, chunk = Walk(x, y), 16
-        with np.errstate(over="ignore", invalid="ignore"):
-            while walk.steps < steps and not self.exhausted:
-                started = time.perf_counter()
-                size = int(min(chunk, steps - walk.steps, self._steps_left()))
-                self.advance(rule, walk, rng.random(size))
-                walk.steps += size
-                self.n_gradients += size
-                if not np.isfinite(walk.x).all():
-                    break
-                self.stopped = self.should_stop()
-                if time.perf_counter() - started < CHUNK_SECONDS / 2:
-                    chunk *= 2
+        while walk.finite and walk.steps < steps and not self.exhausted():
+            started, before = time.perf_counter(), walk.steps
+            self.advance(rule, walk, rng.random(int(min(chunk, steps - walk.steps, self._steps_left()))))
+            self.n_gradients += walk.steps - before
+            if time.perf_counter() - started < CHUNK_SECONDS / 2:
+                chunk *= 2
         return walk
+
+
+def _finite(z: Vector) -> bool:
+    """A finite z'z, which is quick to tell, proves every entry finite; one that overflowed proves nothing."""
+    return math.isfinite(z.dot(z)) or bool(np.isfinite(z).all())
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,14 @@ class Reference(Engine):
 
     def advance(self, rule: GradientStep, walk: Walk, draws: Vector) -> None:
         X, Y, problem = rule.primal_set, rule.dual_set, self.problem
-        x, y = walk.x, walk.y
         for u in draws:
+            x, y = walk.x, walk.y
             walk.sum_x += x
             walk.sum_y += y
             i = problem.draw(u, y, rule.sampling)
             grad_x, grad_y = problem.sample_gradients(x, y, i, rule.sampling, rule.center)
-            x = X.project(x - rule.primal_step * grad_x)
-            y = Y.project(y + rule.dual_step * Y.metric * grad_y)
-        walk.x, walk.y = x, y
+            walk.x = X.project(x - rule.primal_step * grad_x)
+            walk.y = Y.project(y + rule.dual_step * Y.metric * grad_y)
+            walk.steps += 1
+            if not walk.finite:
+                return

@@ -106,21 +106,26 @@ class Reach(NamedTuple):
 
     distance: float  # a bound of |x_0 - x*|: c epsilon_0^theta
     theta: float
-    lipschitz: float  # L G^v
+    G: float
+    L: float
     v: float
 
     def dual_radius(self, primal_radius: float, v: float) -> float:
         """L (G R_x)^v: a dual ball of this radius holds A(x) for all |x - x_0| <= R_x."""
-        return self.lipschitz * primal_radius**v if math.isfinite(primal_radius) else math.inf
+        known = math.isfinite(primal_radius) and math.isfinite(self.G)
+        return self.L * (self.G * primal_radius) ** v if known else math.inf
 
 
 def reach(problem: Problem, engine: Engine, start: Iterate, sampling: Sampling) -> Reach:
     """From the problem's constants; infinite, so that no ball binds, where one of them is not known."""
     known = engine.constants(sampling)
     epsilon0 = start.objective - problem.lower_bound()
-    if known.c is None or known.theta is None or known.G is None or known.L is None or known.v is None:
-        return Reach(math.inf, 0.0, 1.0, 1.0)
-    return Reach(known.c * epsilon0**known.theta, known.theta, known.L * known.G**known.v, known.v)
+    distance, theta, G, L = math.inf, 0.0, math.inf, math.inf
+    if known.c is not None and known.theta is not None:
+        distance, theta = known.c * epsilon0**known.theta, known.theta
+    if known.G is not None and known.L is not None:
+        G, L = known.G, known.L
+    return Reach(distance, theta, G, L, 1.0 if known.v is None else known.v)
 
 
 def given(value: float | Auto, default: float) -> float:
