@@ -1,0 +1,1 @@
+"""Pictures, with matplotlib. Each function draws into axes it is given."""
