@@ -51,15 +51,15 @@ def check_vector(values: ArrayLike, size: int, name: str) -> Vector:
     return vector
 
 
-def check_weights(sample_weight: ArrayLike | None, n: int) -> Vector:
-    """Sample weights >= 0 with a positive sum; ones where none are given."""
-    if sample_weight is None:
+def check_weights(values: ArrayLike | None, n: int, name: str = "sample_weight") -> Vector:
+    """Weights of rows, >= 0 with a positive sum; ones where none are given."""
+    if values is None:
         return np.ones(n)
-    weights = check_vector(sample_weight, n, "sample_weight")
+    weights = check_vector(values, n, name)
     if weights.min() < 0.0:
-        raise ValueError(f"sample_weight must be >= 0, row {int(weights.argmin())} has {weights.min()}")
+        raise ValueError(f"{name} must be >= 0, row {int(weights.argmin())} has {weights.min()}")
     if weights.sum() <= 0.0:
-        raise ValueError("sample_weight is zero for every row")
+        raise ValueError(f"{name} is zero for every row")
     return weights
 
 

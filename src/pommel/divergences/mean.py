@@ -29,7 +29,7 @@ class Mean:
     """
 
     def dual_set(self, weights: Vector) -> ConvexSet:
-        return Point(weights / weights.sum())
+        return Point(weights / weights.sum(), weights)
 
     def value(self, y: Vector, weights: Vector) -> float:
         return 0.0

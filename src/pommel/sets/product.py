@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
+from pommel._validation import check_count
 from pommel.problem import ConvexSet, Vector
+from pommel.sets.l2_ball import L2Ball
+from pommel.sets.whole_space import WholeSpace
 
 __all__ = ["Product"]
 
@@ -15,7 +20,7 @@ class Product(ConvexSet):
     Parameters
     ----------
     *blocks : (int, ConvexSet)
-        Length of each block and its (Euclidean) set.
+        Length of each block and its set.
 
     Examples
     --------
@@ -27,13 +32,22 @@ class Product(ConvexSet):
 
     def __init__(self, *blocks: tuple[int, ConvexSet]) -> None:
         self.blocks = blocks
-        self.radius = float(np.linalg.norm([part.radius for _, part in blocks]))
-        self.diameter = float(np.linalg.norm([part.diameter for _, part in blocks]))
-        self._cuts = np.cumsum([size for size, _ in blocks])[:-1]
+        ends = np.cumsum([check_count(size, "the length of a block") for size, _ in blocks])
+        self.n, self._cuts = int(ends[-1]), ends[:-1]
+        self.metric = np.concatenate([np.broadcast_to(part.metric, size) for size, part in blocks])
+        self.radius = math.hypot(*(part.radius for _, part in blocks))
+        self.diameter = math.hypot(*(part.diameter for _, part in blocks))
 
     def project(self, z: Vector) -> Vector:
         pieces = np.split(z, self._cuts)
         return np.concatenate([part.project(piece) for (_, part), piece in zip(self.blocks, pieces, strict=True)])
 
+    def distance(self, a: Vector, b: Vector) -> float:
+        pairs = zip(self.blocks, np.split(a, self._cuts), np.split(b, self._cuts), strict=True)
+        return math.hypot(*(part.distance(piece, other) for (_, part), piece, other in pairs))
+
     def __repr__(self) -> str:
         return f"Product({', '.join(f'({size}, {part!r})' for size, part in self.blocks)})"
+
+
+EXAMPLES = (Product((2, L2Ball(1.0)), (1, WholeSpace())), Product((1, L2Ball(0.5)), (1, L2Ball(2.0)), (1, L2Ball(2.0))))

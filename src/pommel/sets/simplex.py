@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg.blas import dnrm2
+from numpy.typing import ArrayLike
 
-from pommel.problem import ConvexSet, Vector
+from pommel._validation import check_count
+from pommel.problem import Vector
+from pommel.sets._weighted import WeightedSet
 
 __all__ = ["Simplex"]
 
@@ -33,7 +35,7 @@ def balance(values: Vector, masses: Vector, depth: float) -> Vector:
         nu = climbed
 
 
-class Simplex(ConvexSet):
+class Simplex(WeightedSet):
     """The probability simplex {y >= 0, sum y = 1}, with the projection in the norm sum z_i^2 / weights_i.
 
     With weights w the projection of z is y_i = w_i (z_i / w_i - tau)_+, tau set by the sum; for unit weights this is
@@ -44,7 +46,7 @@ class Simplex(ConvexSet):
     ----------
     n : int
         Length of y.
-    weights : ndarray of shape (n,), optional
+    weights : array-like of shape (n,), optional
         The metric, >= 0; ones by default.
 
     References
@@ -60,25 +62,25 @@ class Simplex(ConvexSet):
     array([0.5, 0.5, 0. ])
     """
 
-    radius = 1.0
-
-    def __init__(self, n: int, weights: Vector | None = None) -> None:
-        self.n = n
-        self.metric: Vector = np.ones(n) if weights is None else weights
-        self._total = float(self.metric.sum())
-        self._inverse = np.divide(1.0, self.metric, out=np.zeros(n), where=self.metric > 0.0)
-        self._root = np.sqrt(self._inverse)
-        two_smallest = np.sort(self.metric[self.metric > 0.0])[:2]
+    def __init__(self, n: int, weights: ArrayLike | None = None) -> None:
+        super().__init__(check_count(n, "n"), weights)
+        self._depth = 1.0 / float(self.metric.sum())
+        two_smallest = np.sort(self.metric[self._massive])[:2]
         self.radius = float(np.sqrt(1.0 / two_smallest[0]))
         self.diameter = float(np.sqrt(np.sum(1.0 / two_smallest))) if two_smallest.size == 2 else 0.0
 
     def project(self, z: Vector) -> Vector:
-        depth = 1.0 / self._total
-        y = self.metric * (balance(z * self._inverse, self.metric, depth) + depth)
+        y = self.metric * (balance(self._per_weight(z), self.metric, self._depth) + self._depth)
         return y / y.sum()
 
-    def distance(self, a: Vector, b: Vector) -> float:
-        return float(dnrm2((a - b) * self._root))
+    def level(self, z: Vector) -> Vector:
+        """z less the multiple of the weights at which its largest entry is zero.
+
+        Points of the simplex have the same sum, so no projection onto a part of it sees the difference. What goes on
+        to compute with z then does not lose small differences between large entries.
+        """
+        values = self._per_weight(z)
+        return self.metric * (values - values[self._massive].max())
 
     def __repr__(self) -> str:
         return f"Simplex({self.n})"
