@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from exact import projection_error
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pommel as pm
-from exact import projection_error
 from pommel._registry import examples
 from pommel.problem import ConvexSet
 from pommel.sets import SETS
