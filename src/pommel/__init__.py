@@ -8,7 +8,8 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from pommel import divergences, losses, problems, regularizers, sets, solvers, theory
-from pommel.problem import Constants, check_problem
+from pommel.checks import check_problem
+from pommel.problem import Constants
 from pommel.solution import History, Solution, Status
 
 __version__ = version("pommel")

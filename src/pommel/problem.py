@@ -64,8 +64,8 @@ class Divergence(Protocol):
 class Regularizer(Protocol):
     """g, of which only subgradients are ever needed."""
 
-    strong_convexity: float
-
+    @property
+    def strong_convexity(self) -> float: ...
     def value(self, x: Vector) -> float: ...
     def subgradient(self, x: Vector) -> Vector: ...
     def conjugate(self, u: Vector) -> float: ...  # g*(u)
@@ -76,7 +76,8 @@ class ConvexSet(ABC):
     """A closed convex set with its projection, in the norm |z|^2 = sum z_j^2 / metric_j.
 
     The metric is 1 but for a simplex with sample weights: there it is the weights, and distances are those of the
-    problem in which row i stands weights_i times. A gradient step is then  z <- project(z + step * metric * gradient).
+    problem in which row i stands weights_i times. A gradient step is then  z <- project(z + step * metric * gradient),
+    and the length of the gradient that of metric * gradient, sqrt(sum metric_j gradient_j^2).
     """
 
     metric: float | Vector = 1.0
@@ -106,7 +107,10 @@ class Steps(NamedTuple):
 
 
 class Problem(Protocol):
-    """What a solver may ask of a problem. Immutable; every answer depends on the arguments alone."""
+    """What a solver may ask of a problem. Immutable; every answer depends on the arguments alone.
+
+    `check_problem` tests one against this page.
+    """
 
     n: int  # rows, that is component losses, one can sample
     d: int  # length of x
@@ -147,11 +151,12 @@ class Problem(Protocol):
 class Constants:
     """Bounds of the paper's Assumption 1: each valid, or None with the reason in `why`.
 
-    They hold for x in X with |x| <= `radius`, a ball that contains every minimiser.
+    They hold for x in X with |x| <= `radius`, a ball that contains every minimiser. Lengths of y, and of the l and
+    grad_y it is multiplied with, are those of the metric of Y.
     """
 
     M: float | None = None  # |grad_x f(x, y; i)| <= M
-    B: float | None = None  # |grad_y f(x, y; i)| <= B, in the metric of Y
+    B: float | None = None  # |grad_y f(x, y; i)| <= B
     G: float | None = None  # |l(x) - l(x')| <= G |x - x'|
     L: float | None = None  # |grad phi(a) - grad phi(b)| <= L |a - b|^v
     v: float | None = None
@@ -192,48 +197,3 @@ def check_members(problem: object) -> None:
             f"{type(problem).__name__} is not a pommel problem: it must implement {', '.join(PROBLEM_MEMBERS)}. "
             f"Missing: {', '.join(missing)}."
         )
-
-
-def check_problem(problem: Problem, *, random_state: int = 0, points: int = 3, rtol: float = 1e-4) -> None:
-    """Test a problem against its contract at random points; raise AssertionError with the first fault found.
-
-    Meant for problems users write: wrong gradients, a best response that is not the maximiser, biased sampling and
-    projections that are none are told apart and named.
-    """
-    check_members(problem)
-    rng = np.random.default_rng(random_state)
-
-    def require(holds: Any, fault: str) -> None:
-        if not holds:
-            raise AssertionError(f"{type(problem).__name__}: {fault}")
-
-    for _ in range(points):
-        x = problem.primal_set.project(rng.standard_normal(problem.d))
-        response = problem.respond(x)
-        best = problem.best_response(x)
-        y = problem.dual_set.project(best + 0.1 * np.abs(best).max() * rng.standard_normal(best.size))
-        value, scale = problem.objective(x), 1.0 + abs(problem.objective(x))
-        require(problem.losses(x).shape == best.shape, "losses(x) and best_response(x) differ in length")
-        require(np.allclose(response.y, best), "respond(x).y is not best_response(x)")
-        require(np.isclose(response.objective, value), "respond(x).objective is not objective(x)")
-        require(abs(problem.saddle(x, best) - value) <= 1e-8 * scale, "saddle(x, best_response(x)) is not objective(x)")
-        require(problem.saddle(x, y) <= value + 1e-8 * scale, "best_response(x) does not maximise saddle(x, .)")
-        require(value >= problem.lower_bound() - 1e-8 * scale, "objective(x) lies below lower_bound()")
-        for name, convex_set, z in (("primal_set", problem.primal_set, x), ("dual_set", problem.dual_set, best)):
-            require(np.allclose(convex_set.project(z), z, atol=1e-8), f"{name}.project moves a point of the set")
-        grad_x, grad_y = problem.gradients(x, y)
-        other = problem.primal_set.project(x + 0.1 * rng.standard_normal(problem.d))
-        slack = problem.saddle(other, y) - problem.saddle(x, y) - grad_x @ (other - x)
-        require(slack >= -rtol * scale, "gradients(x, y)[0] is not a subgradient of saddle(., y): a secant lies below")
-        slack = problem.saddle(x, best) - problem.saddle(x, y) - grad_y @ (best - y)
-        require(slack <= rtol * scale, "gradients(x, y)[1] is not a supergradient of saddle(x, .)")
-        # Every row's share of u in [0, 1) is its probability, so a mean over a fine grid of u is the expectation.
-        counts = np.bincount([problem.draw((k + 0.5) / 4096, y, "uniform") for k in range(4096)], minlength=problem.n)
-        pairs = [(count, problem.sample_gradients(x, y, int(i))) for i, count in enumerate(counts) if count]
-        for part, full, name in ((0, grad_x, "x"), (1, grad_y, "y")):
-            mean = sum(count * pair[part] for count, pair in pairs) / 4096
-            spread = max(float(np.linalg.norm(pair[part])) for _, pair in pairs) + np.linalg.norm(full)
-            tolerance = rtol * scale + spread * problem.n / 4096
-            require(
-                np.linalg.norm(mean - full) <= tolerance, f"sample_gradients is biased: its mean is not grad_{name}"
-            )
