@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import cached_property
 
 import numpy as np
 
@@ -59,7 +60,15 @@ class WeightedLosses(ABC):
         losses = self.losses(x)
         y = self.divergence.best_response(losses, self.weights)
         objective = self.divergence.conjugate(losses, self.weights) + self.regularizer.value(x)
-        return Response(y, objective, float(y @ (losses - self.divergence.gradient(y, self.weights))))
+        multiplier = float(y @ (losses - self.divergence.gradient(y, self.weights)))
+        return Response(y, objective, multiplier if self._sums_to_one else None)
+
+    @cached_property
+    def _sums_to_one(self) -> bool:
+        """Whether Y lies in the plane sum(y) = 1: its projection then does not see a constant added to grad_y."""
+        Y, y = self.dual_set, self.dual_set.project(self.y0)
+        ends = [Y.project(y + t * Y.metric / self.weights.sum()) for t in (-1.0, 1.0)]
+        return bool(np.isclose(y.sum(), 1.0) and np.allclose(ends, y, atol=0.0))
 
     def saddle(self, x: Vector, y: Vector) -> float:
         return float(y @ self.losses(x)) - self.divergence.value(y, self.weights) + self.regularizer.value(x)
@@ -71,7 +80,7 @@ class WeightedLosses(ABC):
     def draw(self, u: float, y: Vector, sampling: Sampling) -> int:
         """Inverse distribution function; a row of probability zero is never drawn."""
         if sampling == "dual":
-            cumulative = np.cumsum(y)
+            cumulative = np.cumsum(self._odds(y, sampling))
         elif self._cumulative is None:
             return int(u * self.n)
         else:
@@ -82,7 +91,7 @@ class WeightedLosses(ABC):
         self, x: Vector, y: Vector, i: int, sampling: Sampling = "uniform", center: float | None = None
     ) -> tuple[Vector, Vector]:
         loss, grad_loss = self.loss_and_gradient(x, i)
-        q_i = self.y0[i] if sampling == "uniform" else y[i]
+        q_i = self._odds(y, sampling)[i]
         grad_x = (y[i] / q_i) * grad_loss + self.regularizer.subgradient(x)
         grad_phi = self.divergence.gradient(y, self.weights)
         if center is None:
@@ -95,7 +104,7 @@ class WeightedLosses(ABC):
 
     def natural_steps(self, x: Vector, y: Vector, sampling: Sampling = "uniform") -> Steps:
         """See `Problem`. A dual step is at most what takes a sampled y_i all the way to its best response."""
-        q = self.y0 if sampling == "uniform" else y
+        q = self._odds(y, sampling)
         share = np.divide(y, q, out=np.zeros(self.n), where=q > 0.0)
         moment_x, moment_y = self.second_moments(x, share, q)
         slope = self.regularizer.subgradient(x)
@@ -104,10 +113,17 @@ class WeightedLosses(ABC):
         L, v = self.divergence.holder(self.weights)
         reach = L * self.y0[self.y0 > 0.0].min() if v == 1.0 else np.inf
         moment_x += float(slope @ slope)
-        return Steps(
-            size / moment_x if moment_x > 0.0 else 0.0,  # no gradient is left, so no step is needed
-            min(size / moment_y if moment_y > 0.0 else np.inf, reach),
-        )
+        dual = min(size / moment_y if moment_y > 0.0 else np.inf, reach)
+        # Where no gradient is left no step is needed.
+        return Steps(size / moment_x if moment_x > 0.0 else 0.0, dual if np.isfinite(dual) else 0.0)
+
+    def _odds(self, y: Vector, sampling: Sampling) -> Vector:
+        """q."""
+        if sampling == "uniform":
+            return self.y0
+        if not self._sums_to_one:
+            raise ValueError(f'sampling="dual" draws i ~ y, but {self.dual_set!r} holds more than distributions')
+        return y
 
     def lower_bound(self) -> float:
         return -np.inf

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from pommel._validation import check_binary_labels
 from pommel.problem import Constants, ConvexSet, Regularizer, Response, Sampling, Steps, Vector
+from pommel.problems._error_bound import error_bound
 from pommel.regularizers.none import NoRegularizer
 from pommel.rows import Rows
 from pommel.sets.l2_ball import L2Ball
@@ -182,9 +183,11 @@ class AUC:
         alpha, margins, residuals = float(y[0]), self.rows.matvec(x[:-2]), self._residuals(x)
         slopes = 2.0 * self._k * (residuals - self.labels * (1.0 + alpha))
         moment_x = np.mean(slopes**2 * self.rows.squared_norms + (2.0 * self._k * residuals) ** 2)
+        moment_x += np.sum(self.regularizer.subgradient(x[:-2]) ** 2)
         moment_y = np.mean((2.0 * self._k * self.labels * margins + 2.0 * self.q * alpha) ** 2)
         size, L = self.magnitude(self.saddle(x, y)), 1.0 / (2.0 * self.q)
-        return Steps(float(size / moment_x), min(float(size / moment_y), L) if moment_y > 0.0 else L)
+        primal = float(size / moment_x) if moment_x > 0.0 else 0.0  # no gradient is left, so no step is needed
+        return Steps(primal, min(float(size / moment_y), L) if moment_y > 0.0 else L)
 
     def lower_bound(self) -> float:
         """P + q is q times a mean of squares, plus g >= 0."""
@@ -212,13 +215,10 @@ class AUC:
             M = float(lengths.max() + self.regularizer.lipschitz(radius))
             B = float((2.0 * self._k * radius * row_norms).max() + 2.0 * self.q * alpha)
         else:
-            why["M"] = why["B"] = "v is unbounded: give a constraint or a strongly convex regularizer"
-        c = theta = None
-        if mu is not None:
-            c, theta = float(np.sqrt(2.0 / mu)), 0.5
-        elif np.isfinite(self.primal_set.diameter):
-            c, theta = self.primal_set.diameter, 0.0
-        else:
+            why["M"] = why["B"] = "w is unbounded: give a bounded constraint or a strongly convex regularizer"
+        x0 = self.primal_set.project(np.zeros(self.d))
+        c, theta = error_bound(mu, self.primal_set)
+        if c is None:
             why["c"] = why["theta"] = "P is not known to be strongly convex and v is unbounded"
         if mu is None:
             why["mu"] = "without a strongly convex regularizer P may be flat along some direction"
@@ -231,21 +231,23 @@ class AUC:
             mu=mu,
             c=c,
             theta=theta,
-            epsilon0=self.q,
+            epsilon0=self.objective(x0) - self.lower_bound(),
             radius=self.primal_set.radius,
             why=why,
         )
 
     def _strong_convexity(self) -> float | None:
-        """Least curvature of P in v, with the class covariances (which only add) left out."""
+        """Least curvature in v of mu |w|^2 / 2 + q (w'mu_+ - a)^2 + q (w'mu_- - b)^2; what P has besides is convex.
+
+        Taken from the inverse of the Hessian, whose largest eigenvalue keeps its digits where class means are long.
+        """
         mu = self.regularizer.strong_convexity
         if not mu > 0.0:
             return None
-        basis = np.linalg.qr(np.column_stack([self.mean_positive, self.mean_negative]))[0].T
-        positive, negative = basis @ self.mean_positive, basis @ self.mean_negative
-        directions = np.array([[*positive, -1.0, 0.0], [*negative, 0.0, -1.0], [*(negative - positive), 0.0, 0.0]])
-        curvature = np.diag([mu] * len(basis) + [0.0, 0.0]) + 2.0 * self.q * directions.T @ directions
-        return min(mu, float(np.linalg.eigvalsh(curvature)[0]))
+        means = np.linalg.qr(np.column_stack([self.mean_positive, self.mean_negative]))[1]  # in a basis of their span
+        inverse = np.block([[np.eye(len(means)), means], [means.T, means.T @ means]]) / mu
+        inverse[-2:, -2:] += np.eye(2) / (2.0 * self.q)
+        return 1.0 / float(np.linalg.eigvalsh(inverse)[-1])
 
     def _residuals(self, x: Vector) -> Vector:
         """w'a_i - a for positive rows, w'a_i - b for negative ones."""

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from pommel._validation import check_binary_labels, check_weights
 from pommel.losses.hinge import Hinge
 from pommel.problem import Constants, ConvexSet, Divergence, Loss, Regularizer, Sampling, Vector
+from pommel.problems._error_bound import error_bound
 from pommel.problems._weighted_losses import WeightedLosses
 from pommel.regularizers.none import NoRegularizer
 from pommel.rows import Rows
@@ -139,7 +140,8 @@ class DRO(WeightedLosses):
             why["M"] = why["B"] = "X is unbounded and g is not strongly convex, so iterates may go anywhere"
         else:
             M = float((row_norms / share).max() * lipschitz + self.regularizer.lipschitz(radius))
-            largest = self.loss.value(np.zeros(kept.sum()), self.labels[kept]) + lipschitz * radius * row_norms
+            at_zero = self.loss.value(np.zeros(kept.sum()), self.labels[kept])
+            largest = np.abs(at_zero) + lipschitz * radius * row_norms
             gradient_bound = self.divergence.gradient_bound(self.weights)
             if sampling == "dual":
                 why["B"] = "under i ~ y the gradient l_i / y_i is unbounded"
@@ -148,25 +150,23 @@ class DRO(WeightedLosses):
             else:
                 B = float((largest * total / np.sqrt(self.weights[kept])).max() + gradient_bound)
         L, v = self.divergence.holder(self.weights)
-        c = theta = None
+        c, theta = error_bound(mu or None, self.primal_set)
+        if c is None:
+            why["c"] = why["theta"] = "g is not strongly convex and X is unbounded"
         if not mu > 0.0:
             why["mu"] = "g is not strongly convex"
-        if mu > 0.0:
-            c, theta = float(np.sqrt(2.0 / mu)), 0.5
-        elif np.isfinite(self.primal_set.diameter):
-            c, theta = self.primal_set.diameter, 0.0
-        else:
-            why["c"] = why["theta"] = "g is not strongly convex and X is unbounded"
+        if not np.isfinite(epsilon0):
+            why["epsilon0"] = f"{self.loss!r} has no lower bound"
         return Constants(
             M=M,
             B=B,
             G=lipschitz * self.rows.spectral_norm_bound(self.weights),
             L=L,
             v=v,
-            mu=mu if mu > 0.0 else None,
+            mu=mu or None,
             c=c,
             theta=theta,
-            epsilon0=epsilon0,
+            epsilon0=epsilon0 if np.isfinite(epsilon0) else None,
             radius=float(radius),
             why=why,
         )

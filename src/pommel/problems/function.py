@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pommel._validation import check_weights
+from pommel._validation import check_count, check_weights
 from pommel.problem import Constants, ConvexSet, Divergence, Regularizer, Sampling, Vector
+from pommel.problems._error_bound import error_bound
 from pommel.problems._weighted_losses import WeightedLosses
 from pommel.regularizers.none import NoRegularizer
 from pommel.sets.whole_space import WholeSpace
@@ -78,8 +80,8 @@ class FunctionProblem(WeightedLosses):
         lower_bound: float = -np.inf,
     ) -> None:
         super().__init__(
-            d=d,
-            weights=check_weights(sample_weight, n),
+            d=check_count(d, "d"),
+            weights=check_weights(sample_weight, check_count(n, "n")),
             divergence=divergence,
             regularizer=NoRegularizer() if regularizer is None else regularizer,
             primal_set=WholeSpace() if primal_set is None else primal_set,
@@ -128,14 +130,12 @@ class FunctionProblem(WeightedLosses):
         L, v = self.divergence.holder(self.weights)
         mu = given.mu if given.mu is not None else self.regularizer.strong_convexity or None
         c, theta = given.c, given.theta
-        if c is None and mu is not None:
-            c, theta = float(np.sqrt(2.0 / mu)), 0.5
-        elif c is None and np.isfinite(self.primal_set.diameter):
-            c, theta = self.primal_set.diameter, 0.0
+        if c is None and theta is None:
+            c, theta = error_bound(mu, self.primal_set)
         epsilon0 = given.epsilon0
         if epsilon0 is None and np.isfinite(self._lower_bound):
             epsilon0 = self.objective(self.primal_set.project(np.zeros(self.d))) - self._lower_bound
-        return Constants(
+        known = Constants(
             M=given.M,
             B=given.B,
             G=given.G,
@@ -146,8 +146,9 @@ class FunctionProblem(WeightedLosses):
             theta=theta,
             epsilon0=epsilon0,
             radius=min(given.radius, self.primal_set.radius),
-            why=given.why,
         )
+        unknown = [field.name for field in fields(known) if getattr(known, field.name) is None]
+        return replace(known, why=dict.fromkeys(unknown, "not given as FunctionProblem(constants=...)") | given.why)
 
     def __repr__(self) -> str:
         return (
