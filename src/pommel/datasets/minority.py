@@ -44,7 +44,7 @@ def make_minority(
     --------
     >>> X, labels, is_minority = make_minority(1000, random_state=0)
     >>> X.shape, float(is_minority.mean())
-    ((1000, 5), 0.104)
+    ((1000, 5), 0.089)
     """
     rng = np.random.default_rng(random_state)
     is_minority = rng.random(n_samples) < share

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import xlogy
+from scipy.special import xlog1py, xlogy
 
 __all__ = ["Logistic"]
 
@@ -18,7 +18,7 @@ class Logistic:
     .. math:: h(m, b) = \log(1 + e^{-b m}), \qquad
               h^*(s) = t \log t + (1 - t) \log(1 - t), \; t = -b s \in [0, 1], \infty \text{ elsewhere}
 
-    with labels b = -1 or +1. Lipschitz constant 1, smooth with constant 1/4. Both formulas stay accurate in either
+    with labels b = -1 or +1. Lipschitz constant 1, smooth with constant 1/4. All formulas stay accurate in either
     tail: e^{-|bm|} is the only exponential taken.
 
     References
@@ -47,7 +47,7 @@ class Logistic:
         t = -label * slope
         inside = (t >= 0.0) & (t <= 1.0)
         t = np.where(inside, t, 0.0)
-        return np.where(inside, xlogy(t, t) + xlogy(1.0 - t, 1.0 - t), np.inf)
+        return np.where(inside, xlogy(t, t) + xlog1py(1.0 - t, -t), np.inf)
 
 
 EXAMPLES = (Logistic(),)
