@@ -1,26 +1,33 @@
 """The boxes of Algorithms 1 to 3 once more, straight from the paper for robust hinge losses; nothing of Pommel in it.
 
-Each algorithm returns the points it restarts from. The slips of the print are corrected: averages are over the T_s
-iterates of their own stage, each before its update, and the y-step of Algorithm 2 uses G_y.
+Each algorithm yields its stages, with every iterate and the point it restarts from. The slips of the print are
+corrected: averages are over the T_s iterates of their own stage, each before its update, and the y-step of Algorithm 2
+uses G_y.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 Vector = NDArray[Any]
-Rows = Callable[[int], NDArray[Any]]  # T -> the T rows sampled in a stage
+Draws = Callable[[int], Vector]  # T -> the T uniform numbers that a stage draws its rows with
 
 
-def drawn(n: int, seed: int) -> Rows:
-    """The rows a uniform sampler draws: a solve gives every stage a generator of its own."""
+class Stage(NamedTuple):
+    x: Vector  # x_0 to x_T, one in a row
+    y: Vector  # y_0 to y_T
+    average: Vector  # where the next stage starts
+
+
+def drawn(seed: int) -> Draws:
+    """What a solve draws: it gives every stage a generator of its own."""
     rng = np.random.default_rng(seed)
-    return lambda T: (np.random.default_rng(rng.integers(2**63)).random(T) * n).astype(int)
+    return lambda T: np.random.default_rng(rng.integers(2**63)).random(T)
 
 
 def simplex(z: Vector) -> Vector:
@@ -57,40 +64,73 @@ class RobustHinge:
     labels: Vector
     lam1: float
     lam2: float
+    dual_sampling: bool = False  # i ~ y, not uniform
+    centred: bool = False  # grad phi* is sampled too, less the multiplier of the stage's start
 
-    @property
-    def n(self) -> int:
-        return len(self.labels)
+    def losses(self, x: Vector) -> Vector:
+        return np.maximum(0.0, 1.0 - self.labels * (self.X @ x))
+
+    def P(self, x: Vector) -> float:
+        y = self.A(x)
+        robustness = self.lam1 / 2.0 * np.sum((y.size * y - 1.0) ** 2)
+        return float(y @ self.losses(x) - robustness + self.lam2 / 2.0 * np.sum(x**2))
 
     def A(self, x: Vector) -> Vector:
-        losses = np.maximum(0.0, 1.0 - self.labels * (self.X @ x))
-        return simplex((losses + self.n * self.lam1) / (self.n**2 * self.lam1))
+        n = len(self.labels)
+        y = simplex((self.losses(x) + n * self.lam1) / (n**2 * self.lam1))
+        top = y.argmax()
+        self.multiplier = self.losses(x)[top] - n * self.lam1 * (n * y[top] - 1.0)
+        return y
 
-    def G(self, x: Vector, y: Vector, i: int) -> tuple[Vector, Vector]:
-        """Gradients at a row drawn uniformly, so with weight n."""
-        slack = 1.0 - self.labels[i] * (self.X[i] @ x)
-        G_x = self.lam2 * x - (self.n * y[i] * self.labels[i] * self.X[i] if slack > 0.0 else 0.0)
-        G_y = -self.n * self.lam1 * (self.n * y - 1.0)
-        G_y[i] += self.n * max(0.0, slack)
+    def G(self, x: Vector, y: Vector, u: float) -> tuple[Vector, Vector]:
+        """Gradients at one row, drawn with probability q_i and therefore weighed with 1 / q_i."""
+        n = y.size
+        q = y if self.dual_sampling else np.full(n, 1.0 / n)
+        i = np.searchsorted(np.cumsum(q), u, side="right")
+        loss = self.losses(x)[i]
+        G_x = self.lam2 * x - (y[i] / q[i] * self.labels[i] * self.X[i] if loss > 0.0 else 0.0)
+        grad_phi = n * self.lam1 * (n * y - 1.0)
+        G_y = np.zeros(n) if self.centred else -grad_phi
+        G_y[i] += (loss - (grad_phi[i] + self.multiplier if self.centred else 0.0)) / q[i]
         return G_x, G_y
 
 
-def rspd_sc(f: RobustHinge, rows: Rows, *, x0: Vector, S: int, T: int, eta_x: float, eta_y: float) -> Iterator[Vector]:
+def stage(
+    f: RobustHinge,
+    draws: Vector,
+    x_0: Vector,
+    y_0: Vector,
+    eta_x: float,
+    eta_y: float,
+    Pi_x: Callable[[Vector], Vector],
+    Pi_y: Callable[[Vector], Vector],
+) -> Stage:
+    """The inner loop."""
+    x, y = [x_0], [y_0]
+    for t, u in enumerate(draws):
+        G_x, G_y = f.G(x[t], y[t], u)
+        x.append(Pi_x(x[t] - eta_x * G_x))
+        y.append(Pi_y(y[t] + eta_y * G_y))
+    return Stage(np.array(x), np.array(y), sum(x[:-1]) / len(draws))
+
+
+def everywhere(z: Vector) -> Vector:
+    """The projection onto R^d."""
+    return z
+
+
+def rspd_sc(f: RobustHinge, draws: Draws, *, x0: Vector, S: int, T: int, eta_x: float, eta_y: float) -> Iterator[Stage]:
     """Algorithm 1."""
     for _ in range(S):
-        x, y, total = x0, f.A(x0), np.zeros_like(x0)
-        for i in rows(T):
-            total += x
-            G_x, G_y = f.G(x, y, i)
-            x, y = x - eta_x * G_x, simplex(y + eta_y * G_y)
-        x0 = total / T
-        yield x0
+        s = stage(f, draws(T), x0, f.A(x0), eta_x, eta_y, everywhere, simplex)
+        yield s
+        x0 = s.average
         eta_x, eta_y, T = eta_x / 2, eta_y / 2, 2 * T
 
 
 def rspd(
     f: RobustHinge,
-    rows: Rows,
+    draws: Draws,
     *,
     x0: Vector,
     S: int,
@@ -100,23 +140,19 @@ def rspd(
     R_x: float,
     R_y: float,
     v: float,
-) -> Iterator[Vector]:
+) -> Iterator[Stage]:
     """Algorithm 2."""
     for _ in range(S):
-        x, y, total = x0, f.A(x0), np.zeros_like(x0)
-        B_x, B_y = within(lambda z: z, x, R_x), within(simplex, y, R_y)
-        for i in rows(T):
-            total += x
-            G_x, G_y = f.G(x, y, i)
-            x, y = B_x(x - eta_x * G_x), B_y(y + eta_y * G_y)
-        x0 = total / T
-        yield x0
+        y0 = f.A(x0)
+        s = stage(f, draws(T), x0, y0, eta_x, eta_y, within(everywhere, x0, R_x), within(simplex, y0, R_y))
+        yield s
+        x0 = s.average
         R_x, R_y, eta_x, eta_y = R_x / 2, R_y / 2**v, eta_x / 2, eta_y / 2
 
 
 def arspd(
     f: RobustHinge,
-    rows: Rows,
+    draws: Draws,
     *,
     K: int,
     x0: Vector,
@@ -128,12 +164,24 @@ def arspd(
     R_y: float,
     theta: float,
     kappa: float,
-) -> Iterator[Vector]:
+) -> Iterator[Stage]:
     """Algorithm 3; for theta = 1 radii double, as the remark under Theorem 3 has it."""
     growth = 2 ** (1 - theta) if theta < 1 else 2
     for _ in range(K):
-        for point in rspd(f, rows, x0=x0, S=S, T=T, eta_x=eta_x, eta_y=eta_y, R_x=R_x, R_y=R_y, v=1.0):
-            x0 = point
-            yield x0
+        for s in rspd(f, draws, x0=x0, S=S, T=T, eta_x=eta_x, eta_y=eta_y, R_x=R_x, R_y=R_y, v=1.0):
+            yield s
+        x0 = s.average
         R_x, R_y, T = growth * R_x, growth * R_y, int(np.ceil(growth**2 * T - 1e-9))
         eta_x, eta_y = kappa * eta_x, kappa * eta_y
+
+
+def pdsg(
+    f: RobustHinge, draws: Draws, *, x0: Vector, ends: list[int], eta_x: list[float], eta_y: list[float]
+) -> Iterator[Stage]:
+    """One long run without restarts: it goes on with other steps at each end, and averages all iterates so far."""
+    y0, total, begin = f.A(x0), np.zeros_like(x0), 0
+    for end, step_x, step_y in zip(ends, eta_x, eta_y, strict=True):
+        s = stage(f, draws(end - begin), x0, y0, step_x, step_y, everywhere, simplex)
+        total += (end - begin) * s.average
+        yield s._replace(average=total / end)
+        x0, y0, begin = s.x[-1], s.y[-1], end

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import cvxpy as cp
@@ -63,11 +64,21 @@ def solve_auc(X: Any, labels: np.ndarray, *, radius: float | None = None, on: st
     return _minimum(v, objective, [] if radius is None else [cp.norm2(bounded) <= radius])
 
 
-def _minimum(x: cp.Variable, objective: Any, constraints: list[Any]) -> Optimum:
+def solve_quadratics(centers: np.ndarray, roots: np.ndarray, *, lam1: float) -> Optimum:
+    """DRO of the losses |R_i (x - c_i)|^2, phi as in `solve_dro`."""
+    n, d = centers.shape
+    x, t, excess = cp.Variable(d), cp.Variable(), cp.Variable(n, nonneg=True)
+    losses = [cp.sum_squares(root @ (x - center)) for root, center in zip(roots, centers, strict=True)]
+    risk = t + cp.sum_squares(excess) / (2 * n**2 * lam1) - n * lam1 / 2
+    constraints = [loss - t + n * lam1 <= above for loss, above in zip(losses, excess, strict=True)]
+    return _minimum(x, risk, constraints, dict.fromkeys(TIGHT, 1e-7))
+
+
+def _minimum(x: cp.Variable, objective: Any, constraints: list[Any], tolerances: dict[str, float] = TIGHT) -> Optimum:
     problem = cp.Problem(cp.Minimize(objective), constraints)
     for fraction in (0.99, 0.9, 0.8):  # its steps stall now and then on exponential cones: shorter ones get through
-        with warnings.catch_warnings(action="ignore", category=UserWarning):
-            problem.solve(solver=cp.CLARABEL, max_step_fraction=fraction, **TIGHT)
+        with warnings.catch_warnings(action="ignore", category=UserWarning), suppress(cp.SolverError):
+            problem.solve(solver=cp.CLARABEL, max_step_fraction=fraction, **tolerances)
         if problem.status == "optimal":
             return Optimum(np.asarray(x.value), float(problem.value))
     raise AssertionError(f"Clarabel ended with status {problem.status}")

@@ -67,6 +67,12 @@ def quadratics(rng: np.random.Generator, **options: Any) -> pm.FunctionProblem:
     return pm.FunctionProblem(**parts | options)
 
 
+def three_unit_rows(*, lam1: float = 2.0 / 3.0, lam2: float = 1.0) -> pm.DRO:
+    """n = 3, d = 2, n lam1 = 2, lam2 = 1: small enough for the constants of Theorem 1."""
+    X = np.array([[np.cos(angle), np.sin(angle)] for angle in (-0.4, 0.0, np.pi + 0.5)])
+    return dro(X, np.array([1.0, 1.0, -1.0]), loss="hinge", lam1=lam1, lam2=lam2)
+
+
 def linear(kind: type) -> Callable[..., Problem]:
     """Builds a DRO or AUC problem, its rows stored as asked for."""
 

@@ -75,8 +75,11 @@ def check_binary_labels(labels: ArrayLike, weights: Vector) -> tuple[Vector, NDA
     if values.dtype.kind == "f" and np.isnan(values[kept]).any():
         missing = kept & np.isnan(values)
         raise ValueError(f"labels has {missing.sum()} NaN, the first in row {missing.argmax()}")
-    type_of_target(values[kept], input_name="labels")  # refuses mixed types with scikit-learn's words
-    classes = np.unique(values[kept])
+    try:
+        type_of_target(values[kept], input_name="labels")  # refuses complex numbers, bytes, lists
+        classes = np.unique(values[kept])
+    except TypeError as error:
+        raise TypeError(f"labels must be of one type, with none missing: {error}") from error
     if classes.size != 2:
         shown = ", ".join(map(str, classes[:5])) + (", ..." if classes.size > 5 else "")
         raise ValueError(

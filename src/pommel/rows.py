@@ -1,11 +1,13 @@
 """The rows a_i of a linear model: dense or CSR, with an implicit column scale and an implicit constant column.
 
-Problems never touch X; they ask a `Rows` for products and single rows. X is held as it came when it is a float64 array
-or CSR matrix, else converted once; it is never modified, and neither scale nor constant column is ever written out.
+Problems never touch X; they ask a `Rows` for products and single rows. X is held as it came when it is an array or CSR
+matrix of float64 or float32, else converted once; it is never modified, and neither scale nor constant column is ever
+written out. All arithmetic is in float64: full passes over float32 values convert a block of rows at a time.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
@@ -20,6 +22,9 @@ from pommel.problem import Vector
 EXACT_NORM_SIDE = 1000
 """Up to this many rows or columns the spectral norm is taken exactly, from the smaller Gram matrix."""
 
+BLOCK = 2**18
+"""Entries of X that are worked on at a time, where that needs a copy of them."""
+
 
 class Rows:
     """The matrix whose row i is a_i = (column_scale * X[i], constant).
@@ -27,7 +32,7 @@ class Rows:
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n, d)
-        Any float or integer type; not copied when it is float64 already, dense or CSR.
+        Any float or integer type; not copied when it is float64 or float32 already, dense or CSR.
     constant : float, optional
         Value of an extra, last column, which gives a linear model a (penalised) intercept.
     column_scale : array-like of shape (d,), optional
@@ -41,7 +46,9 @@ class Rows:
     """
 
     def __init__(self, X: Any, *, constant: float | None = None, column_scale: ArrayLike | None = None) -> None:
-        self.X = check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X")
+        if sp.issparse(X):
+            _check_structure(X)  # before compiled code converts it
+        self.X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X")
         if sp.issparse(self.X):
             _check_structure(self.X)
         self.n, columns = self.X.shape
@@ -56,12 +63,13 @@ class Rows:
     def matvec(self, x: Vector) -> Vector:
         """All margins a_i'x."""
         w = x if self.constant is None else x[:-1]
-        margins = self.X @ (w if self.column_scale is None else self.column_scale * w)
+        w = w if self.column_scale is None else self.column_scale * w
+        margins = np.concatenate([block @ w for _, block in self._blocks(self._step)])
         return margins if self.constant is None else margins + self.constant * x[-1]
 
     def rmatvec(self, u: Vector) -> Vector:
         """sum_i u_i a_i."""
-        total = self.X.T @ u
+        total = sum(block.T @ u[some] for some, block in self._blocks(self._step))
         if self.column_scale is not None:
             total = self.column_scale * total
         return total if self.constant is None else np.append(total, self.constant * u.sum())
@@ -85,48 +93,118 @@ class Rows:
     @cached_property
     def squared_norms(self) -> Vector:
         """|a_i|^2 for every row, without a copy of X."""
-        scale = np.ones(self.X.shape[1]) if self.column_scale is None else self.column_scale
-        if not sp.issparse(self.X):
-            norms = np.einsum("ij,ij,j->i", self.X, self.X, scale**2)
-        elif self.X.has_canonical_format:
-            squares = (self.X.data * scale[self.X.indices]) ** 2
-            norms = np.add.reduceat(np.append(squares, 0.0), self.X.indptr[:-1]) * (np.diff(self.X.indptr) > 0)
-        else:  # duplicate entries add up before they are squared
-            norms = np.array([float(row @ row) for row in map(self._row_of_X, range(self.n))])
-        return norms + (0.0 if self.constant is None else self.constant**2)
+        return self._squared_norms(1.0)
 
     def spectral_norm_bound(self, weights: Vector) -> float:
         """An upper bound of the spectral norm of diag(sqrt(weights)) a; exact when one side of a is small."""
-        frobenius = float(np.sqrt(weights @ self.squared_norms))
+        unit = self._unit()  # squares of entries could overflow, or vanish and leave no bound
+        frobenius = float(np.sqrt(weights @ self._squared_norms(unit)))
         if min(self.n, self.d) > EXACT_NORM_SIDE:
-            return frobenius
+            return unit * frobenius
         # Products with the coordinate vectors of the smaller side give that Gram matrix without densifying X.
         if self.d <= self.n:
-            columns = (self.rmatvec(weights * self.matvec(e)) for e in np.eye(self.d))
+            columns = (self.rmatvec(weights * (self.matvec(e) / unit)) / unit for e in np.eye(self.d))
         else:
             root = np.sqrt(weights)
-            columns = (root * self.matvec(self.rmatvec(root * e)) for e in np.eye(self.n))
+            columns = (root * self.matvec(self.rmatvec(root * e) / unit) / unit for e in np.eye(self.n))
         gram = np.array(list(columns))
         largest = float(np.linalg.eigvalsh((gram + gram.T) / 2.0)[-1])
-        return min(frobenius, float(np.sqrt(max(largest, 0.0))) * (1.0 + 1e-10))
+        return unit * min(frobenius, float(np.sqrt(max(largest, 0.0))) * (1.0 + 1e-10))
 
-    def _row_of_X(self, i: int) -> Vector:
-        row = self.row(i)
-        return row if self.constant is None else row[:-1]
+    @np.errstate(over="ignore")  # infinity is the answer then
+    def _squared_norms(self, unit: float) -> Vector:
+        """|a_i / unit|^2 for every row."""
+        factors = (np.ones(self.X.shape[1]) if self.column_scale is None else self.column_scale) / unit
+        norms = np.empty(self.n)
+        for some, block in self._blocks(BLOCK):
+            if sp.issparse(block):
+                values, columns, lengths = _entries(block)
+                squares = (values * factors[columns]) ** 2
+                norms[some] = np.bincount(np.repeat(np.arange(lengths.size), lengths), squares, lengths.size)
+            else:
+                norms[some] = np.einsum("ij,ij->i", block * factors, block * factors)
+        return norms + (0.0 if self.constant is None else (self.constant / unit) ** 2)
+
+    def _unit(self) -> float:
+        """A power of two within a factor of two of the largest entry."""
+        factors = np.ones(self.X.shape[1]) if self.column_scale is None else self.column_scale
+        largest = 0.0
+        for _, block in self._blocks(BLOCK):
+            values, columns, _ = _entries(block) if sp.issparse(block) else (block, slice(None), None)
+            entries = values * factors[columns]
+            largest = max(largest, np.abs(entries).max(initial=0.0))
+        exponent = np.frexp(max(largest, self.constant or 0.0))[1]
+        return float(np.ldexp(1.0, np.clip(exponent, -1022, 1023)))
+
+    @property
+    def _step(self) -> float:
+        """How many entries a product takes at a time: all of them, if it can take them as they are."""
+        return np.inf if self.X.dtype == np.float64 else BLOCK
+
+    def _blocks(self, entries: float) -> Iterator[tuple[slice, Any]]:
+        """X as float64, in blocks of rows that have about so many entries."""
+        X = self.X
+        if not entries < X.size:
+            yield slice(0, self.n), X if X.dtype == np.float64 else X.astype(np.float64)
+            return
+        ends = X.indptr if sp.issparse(X) else X.shape[1] * np.arange(self.n + 1)
+        first = 0
+        while first < self.n:
+            last = max(first + 1, int(np.searchsorted(ends, ends[first] + entries, side="right")) - 1)
+            some = slice(first, last)
+            if sp.issparse(X):
+                stored = slice(X.indptr[first], X.indptr[last])
+                data, pointers = (
+                    X.data[stored].astype(np.float64, copy=False),
+                    X.indptr[first : last + 1] - stored.start,
+                )
+                block = sp.csr_array((data, X.indices[stored], pointers), shape=(last - first, X.shape[1]))
+            else:
+                block = X[some].astype(np.float64, copy=False)
+            yield some, block
+            first = last
 
     def __repr__(self) -> str:
         kind = "CSR" if sp.issparse(self.X) else "dense"
         return f"Rows({self.n} x {self.d}, {kind})"
 
 
+def _entries(X: Any) -> tuple[Vector, Any, Any]:
+    """Values and columns of the entries of a CSR matrix, and how many each row has; duplicates are added up."""
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    stored = slice(X.indptr[-1])  # there may be room for more behind these
+    return X.data[stored], X.indices[stored], np.diff(X.indptr)
+
+
 def _check_structure(X: Any) -> None:
-    """A CSR matrix whose pointers or indices lie outside its arrays would be read out of bounds, or crash."""
-    pointers, indices = X.indptr, X.indices
-    if pointers[0] != 0 or np.any(np.diff(pointers) < 0) or pointers[-1] > min(indices.size, X.data.size):
-        raise ValueError("X is a malformed CSR matrix: indptr must start at 0, never fall, and end within the data")
-    stored = indices[: pointers[-1]]
-    if stored.size and not (stored.min() >= 0 and stored.max() < X.shape[1]):
-        raise ValueError(
-            f"X is a malformed CSR matrix: column indices run from {stored.min()} to {stored.max()}, "
-            f"X has {X.shape[1]} columns"
+    """A sparse matrix whose pointers or indices lie outside its arrays would be read out of bounds, or crash."""
+    malformed = f"X is a malformed {X.format.upper()} matrix"
+    if X.format == "coo":
+        for axis, (indices, size) in enumerate(zip(X.coords, X.shape, strict=True)):
+            _check_indices(f"{malformed}: indices of axis {axis}", indices, size)
+    elif X.format in ("csr", "csc", "bsr") and X.ndim == 2:
+        block = X.blocksize if X.format == "bsr" else (1, 1)
+        lines, size = np.floor_divide(X.shape, block)[:: -1 if X.format == "csc" else 1]
+        pointers, stored = X.indptr, X.indices.size
+        fits = pointers.size == lines + 1 and pointers[-1] <= stored and X.data.size == stored * block[0] * block[1]
+        if not fits or pointers[0] != 0 or np.any(pointers[1:] < pointers[:-1]):
+            raise ValueError(
+                f"{malformed}: indptr must have {lines + 1} entries, start at 0, never fall, and end within indices "
+                "and data, which are of the same length"
+            )
+        _check_indices(
+            f"{malformed}: {'row' if X.format == 'csc' else 'column'} indices", X.indices[: pointers[-1]], size
         )
+    elif X.format == "lil":
+        lengths = [[len(line) for line in lists] for lists in (X.rows, X.data)]
+        if lengths[0] != lengths[1] or len(lengths[0]) != X.shape[0]:
+            raise ValueError(f"{malformed}: each of its {X.shape[0]} rows must have as many values as column indices")
+    elif X.format == "dia" and X.offsets.shape != X.data.shape[:1]:
+        raise ValueError(f"{malformed}: {X.offsets.size} offsets for {len(X.data)} diagonals")
+
+
+def _check_indices(name: str, indices: Any, size: int) -> None:
+    if indices.size and not (indices.min() >= 0 and indices.max() < size):
+        raise ValueError(f"{name} run from {indices.min()} to {indices.max()}, not within 0 to {size - 1}")

@@ -35,6 +35,9 @@ class History(Mapping[str, NDArray[Any]]):
     was run again with smaller steps because it had diverged.
     """
 
+    __eq__ = object.__eq__  # that of mappings would compare arrays, which have no single truth value
+    __hash__ = object.__hash__
+
     def __init__(self) -> None:
         self.rows: list[dict[str, Any]] = []
 
@@ -42,8 +45,9 @@ class History(Mapping[str, NDArray[Any]]):
         self.rows.append(row)
 
     def __getitem__(self, column: str) -> NDArray[Any]:
-        if not self.rows or column not in self.rows[0]:
-            raise KeyError(f"{column!r}; columns are {', '.join(self.rows[0] if self.rows else ())}")
+        if column not in tuple(self):
+            known = f"columns are {', '.join(self)}" if self.rows else "the history has no rows"
+            raise KeyError(f"{column!r}; {known}")
         return np.array([row[column] for row in self.rows])
 
     def __iter__(self) -> Iterator[str]:
@@ -62,7 +66,7 @@ class History(Mapping[str, NDArray[Any]]):
         return f"History({len(self.rows)} rows: {', '.join(self)})"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Solution:
     """The best point a solver found, and what is proved about it.
 

@@ -62,7 +62,7 @@ def drive(
         raise ValueError(f"max_passes must be >= 1, which evaluates the start, or None for no limit, got {max_passes}")
     if max_seconds is not None and not max_seconds > 0.0:
         raise ValueError(f"max_seconds must be > 0, or None for no limit, got {max_seconds}")
-    start = np.zeros(problem.d) if x0 is None else check_vector(x0, problem.d, "x0").copy()
+    start = np.zeros(problem.d) if x0 is None else check_vector(x0, problem.d, "x0")
     rng = _generator(random_state)
     run = _Run(problem, tol, callback, verbose)
     max_gradients = math.inf if max_passes is None else max_passes * problem.n
@@ -74,7 +74,7 @@ def drive(
             run.show_progress(steps)
             return bool(interrupted) or time.perf_counter() >= deadline
 
-        steps = _engine_class(engine)(problem, max_gradients=max_gradients, should_stop=should_stop)
+        steps = _engine_class(engine, problem)(problem, max_gradients=max_gradients, should_stop=should_stop)
         try:
             status = run.follow(solver, steps, problem.primal_set.project(start), rng)
             if interrupted and status is not Status.CONVERGED:
@@ -141,9 +141,10 @@ class _Run:
             f"relative gap {row['relative_gap']:<9.2e} {row['seconds']:>7.1f} s"
             + (f"  after {row['retries']} tries with smaller steps" if row["retries"] else "")
         )
+        stop = self.callback is not None and self.callback(dict(row))
         if self.tol > 0.0 and row["relative_gap"] <= self.tol:
             return Status.CONVERGED
-        return Status.STOPPED if self.callback is not None and self.callback(row) else None
+        return Status.STOPPED if stop else None
 
     def relative_gap(self, objective: float) -> float:
         """gap / max(s(P(x)), 1e-3 s(P(x0))), s the problem's own measure of size."""
@@ -157,7 +158,7 @@ class _Run:
         now = time.perf_counter()
         if self.verbose and now - self.shown > PROGRESS_SECONDS:
             passes = engine.n_gradients / self.problem.n
-            self.say(f"stage {len(self.history.rows):>3}  passes {passes:>8.1f}  ...  {now - self.started:>36.1f} s")
+            self.say(f"stage {len(self.history.rows):>3}  passes {passes:>8.1f}  ...  {now - self.started:>51.1f} s")
 
     def say(self, line: str) -> None:
         self.shown = time.perf_counter()
@@ -172,7 +173,11 @@ class _Run:
         if len(self.history.rows) > 1 and self.best.objective >= self.history.rows[0]["objective"]:
             message += "; no stage improved on the start: try smaller steps or more passes"
         if self.tol > 0.0 and status is not Status.CONVERGED:
-            message += f"; the relative gap is proved to be at most {relative_gap:.2e}, tol={self.tol:g}"
+            rounded_up = f"{1.005 * relative_gap:.2e}"
+            proved = f"the relative gap is proved to be at most {rounded_up}"
+            if self.lower_bound == -math.inf:
+                proved = "nothing is proved about the gap, as the problem knows no lower bound"
+            message += f"; {proved}, tol={self.tol:g}"
             warnings.warn(
                 f"{solver.name} stopped without a proof of accuracy: {message}. The lower bound it has is "
                 f"{self.lower_bound:.6g}, so the answer may be far better than it can prove; tol=0 runs the budget "
@@ -198,12 +203,18 @@ class _Run:
         )
 
 
-def _engine_class(name: str) -> type[Engine]:
-    if name == "auto":
-        return ENGINES["reference"]
-    if name not in ENGINES:
+def _engine_class(name: str, problem: Problem) -> type[Engine]:
+    """The engine of that name; "auto" is the first, fastest one that takes the problem."""
+    if name not in ("auto", *ENGINES):
         raise ValueError(f"engine must be one of {', '.join(['auto', *ENGINES])}, got {name!r}")
-    return ENGINES[name]
+    for candidate in ENGINES.values():
+        missing = candidate.missing(problem)
+        if missing is None and name in ("auto", candidate.name):
+            return candidate
+        if missing is not None and name == candidate.name:
+            raise ValueError(f'engine="{name}" cannot run this problem: {missing}')
+        LOGGER.debug("engine %s is not used: %s", candidate.name, missing or f"{name} was asked for")
+    raise AssertionError("the reference engine takes any problem")
 
 
 def _generator(random_state: Any) -> np.random.Generator:

@@ -118,11 +118,11 @@ class ARSPD(RestartedSolver):
         `epsilon1`, by default epsilon0 / 2, is the accuracy that the first radius is right for.
         """
         known = problem.constants("uniform").given(epsilon0=epsilon0)
-        M, B, G, L, v, epsilon0 = known.require("M", "B", "G", "L", "v", "epsilon0")
+        names = ("M", "B", "G", "L", "v", "c", "theta", "epsilon0")
+        M, B, G, L, v, c, known_theta, epsilon0 = known.require(*names)
         if v != 1.0:
             raise ValueError(f"Theorems 3 and 4 need a Lipschitz gradient of phi; this divergence has v = {v:g}")
         epsilon1 = epsilon0 / 2.0 if epsilon1 is None else epsilon1
-        c, known_theta = known.require("c", "theta")
         common = dict(M=M, B=B, G=G, L=L, epsilon0=epsilon0, epsilon1=epsilon1, epsilon=epsilon / 2.0, delta=delta)
         if theta == 0.0:
             return theorem_4(distance=c * epsilon1**known_theta, **common)
