@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: help setup demo test lint bench-rates clean
+.PHONY: help setup demo test lint bench-rates bench-engine clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -27,6 +27,9 @@ lint: $(READY) ## check formatting, style and types
 
 bench-rates: $(READY) ## measure convergence rates and print them beside the theory's
 	@$(BIN)/python benchmarks/rates.py
+
+bench-engine: $(READY) ## measure price, growth, start and memory of compiled steps; OPTIONS="--quick --only price,start"
+	@$(BIN)/python -m benchmarks.engine $(OPTIONS)
 
 clean: ## remove .venv, caches and build products
 	rm -rf $(VENV) .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist

@@ -29,8 +29,11 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import dnrm2
 
 Vector = NDArray[np.float64]
-Sampling = Literal["uniform", "dual"]
-"""How a row is drawn: "uniform" by its sample weight, "dual" by i ~ y (Namkoong and Duchi, 2016)."""
+Sampling = Literal["uniform", "dual", "mixed"]
+"""How a row is drawn: by its sample weight, by i ~ y (Namkoong and Duchi, 2016), or half of the time by each."""
+
+MIX: dict[Sampling, float] = {"uniform": 0.0, "dual": 1.0, "mixed": 0.5}
+"""gamma, where rows are drawn with probabilities q = gamma y + (1 - gamma) y0."""
 
 
 class Loss(Protocol):
@@ -59,6 +62,7 @@ class Divergence(Protocol):
     def best_response(self, losses: Vector, weights: Vector) -> Vector: ...  # grad phi(l), the maximiser
     def holder(self, weights: Vector) -> tuple[float, float]: ...  # (L, v): |grad phi(a) - grad phi(b)| <= L|a - b|^v
     def gradient_bound(self, weights: Vector) -> float | None: ...  # sup over Y of |grad phi*|, None if unbounded
+    def curvature(self, weights: Vector) -> float | None: ...  # phi*(y) = (curvature / 2) |y - y0|^2, None for others
 
 
 class Regularizer(Protocol):
@@ -97,6 +101,7 @@ class Response(NamedTuple):
     y: Vector  # A(x)
     objective: float  # P(x) = f(x, A(x))
     center: float | None  # multiplier of sum(y) = 1 at A(x); None where y does not live on a simplex
+    read: Vector | None = None  # what the pass over the rows gave: `natural_steps` can do with it and read them no more
 
 
 class Steps(NamedTuple):
@@ -104,6 +109,15 @@ class Steps(NamedTuple):
 
     primal: float  # eta_x
     dual: float  # eta_y
+
+
+class NaturalSteps(NamedTuple):
+    """Step sizes that suit a problem where a stage starts; default steps are shares of them."""
+
+    primal: float
+    dual: float
+    gradient: float = 0.0  # root mean square of the sampled grad_x: an estimate of M
+    stiff: bool = False  # whether y could move further in a step than sampled gradients can be trusted for
 
 
 class Problem(Protocol):
@@ -116,6 +130,7 @@ class Problem(Protocol):
     d: int  # length of x
     primal_set: ConvexSet
     dual_set: ConvexSet
+    dual_curvature: float | None  # phi* is a quadratic of this curvature in the metric of Y; None if it is none
 
     def losses(self, x: Vector) -> Vector: ...  # l(x)
     def best_response(self, x: Vector) -> Vector: ...  # A(x)
@@ -134,15 +149,20 @@ class Problem(Protocol):
         """
         ...
 
-    def natural_steps(self, x: Vector, y: Vector, sampling: Sampling = "uniform") -> Steps:
-        """The order of magnitude of steps where a stage starts at x, y = A(x): default steps are shares of these.
+    def natural_steps(
+        self, x: Vector, y: Vector, sampling: Sampling = "uniform", read: Vector | None = None
+    ) -> NaturalSteps:
+        """The order of magnitude of steps where a stage starts at x, y = A(x).
 
         They are the theory's epsilon0 / M^2 and epsilon0 / B^2 with the size of P in place of epsilon0 and second
         moments of the sampled gradients in place of their bounds, so that they follow every change of scale.
         """
         ...
 
-    def constants(self, sampling: Sampling = "uniform") -> Constants: ...
+    def constants(self, sampling: Sampling = "uniform", objective: float | None = None) -> Constants:
+        """Bounds of Assumption 1. `objective` is P at the point of X nearest to 0, if the caller knows it."""
+        ...
+
     def lower_bound(self) -> float: ...  # a number never above min P, -inf if none is known
     def magnitude(self, objective: float) -> float: ...  # s(P), what a relative gap is relative to
 

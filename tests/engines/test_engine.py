@@ -35,7 +35,7 @@ class Plain:
         self.spent += N
         return Response(DUAL, self.objective(x), 7.0)
 
-    def natural_steps(self, x: np.ndarray, y: np.ndarray, sampling: str) -> Steps:
+    def natural_steps(self, x: np.ndarray, y: np.ndarray, sampling: str, read: None) -> Steps:
         self.spent += N
         return Steps(*x[:2])
 

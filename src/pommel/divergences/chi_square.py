@@ -74,6 +74,9 @@ class ChiSquare:
         n = weights.sum()
         return float(n * self.lam * np.sqrt(n * (n / weights[weights > 0.0].min() - 1.0)))
 
+    def curvature(self, weights: Vector) -> float:
+        return float(weights.sum() ** 2 * self.lam)
+
     @staticmethod
     def _relative(y: Vector, y0: Vector) -> Vector:
         """(y - y0) / y0, zero for removed rows."""

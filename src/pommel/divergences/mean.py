@@ -49,5 +49,8 @@ class Mean:
     def gradient_bound(self, weights: Vector) -> float:
         return 0.0
 
+    def curvature(self, weights: Vector) -> float:
+        return 0.0
+
 
 EXAMPLES = (Mean(),)

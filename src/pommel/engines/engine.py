@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pommel.problem import Constants, ConvexSet, Problem, Sampling, Steps, Vector
+from pommel.problem import Constants, ConvexSet, NaturalSteps, Problem, Sampling, Vector
 
 MAX_TRIES = 5
 SHRINK = 0.1
@@ -46,15 +46,18 @@ class Iterate:
     x: Vector
     y: Vector  # A(x)
     objective: float  # P(x)
-    center: float | None  # see Problem.Response
+    center: float | None  # see Response, and for the next one too
+    read: Vector | None = None
 
 
 @dataclass(frozen=True)
 class Averages:
-    """Means of the iterates x_t, y_t, t = 0 .. T-1, of a run, each as it stood before its step, and where it ended."""
+    """The mean of the iterates x_t, t = 0 .. T-1, of a run, each as it stood before its step, and where it ended.
+
+    Nobody needs the mean of the y_t: restarts take the best response to that of the x_t.
+    """
 
     x: Vector
-    y: Vector
     steps: int  # T, less than was asked for where the budget ended the run
     last_x: Vector  # x_T
     last_y: Vector  # y_T
@@ -65,22 +68,24 @@ class Averages:
             return self
         steps = past.steps + self.steps
         share = self.steps / steps
-        x, y = past.x + share * (self.x - past.x), past.y + share * (self.y - past.y)
-        return replace(self, x=x, y=y, steps=steps)
+        return replace(self, x=past.x + share * (self.x - past.x), steps=steps)
 
 
 class Walk:
-    """The iterate a run stands at, and the sums of those it has left."""
+    """The iterate a run stands at, and the sum of the x it has left."""
 
     def __init__(self, x: Vector, y: Vector) -> None:
         self.x, self.y = x, y
-        self.sum_x, self.sum_y = np.zeros_like(x), np.zeros_like(y)
+        self.sum_x = np.zeros_like(x)
         self.steps = 0
 
     @property
     def finite(self) -> bool:
         """Whether the iterate is neither infinite nor NaN anywhere."""
         return _finite(self.x) and _finite(self.y)
+
+    def write_out(self) -> None:
+        """Bring x, y and sum_x up to date, for engines that keep them in another form."""
 
 
 class Diverged(ArithmeticError):
@@ -105,6 +110,11 @@ class Engine(ABC):
 
     name: str
 
+    @classmethod
+    def missing(cls, problem: Problem) -> str | None:
+        """Why a problem cannot run here, None if it can."""
+        return None
+
     def __init__(
         self, problem: Problem, *, max_gradients: float = math.inf, should_stop: Callable[[], bool] = lambda: False
     ) -> None:
@@ -114,6 +124,10 @@ class Engine(ABC):
         self.shrink = 1.0  # factor on all steps, lowered when a run diverges
         self.last_run: RunReport | None = None
         self._last: Iterate | None = None
+
+    def begin(self, rule: GradientStep, x: Vector, y: Vector) -> Walk:
+        """A walk that stands at (x, y)."""
+        return Walk(x, y)
 
     @abstractmethod
     def advance(self, rule: GradientStep, walk: Walk, draws: Vector) -> None:
@@ -128,21 +142,23 @@ class Engine(ABC):
         if self._last is not None and self._last.x is x:
             return self._last
         self._pay(passes=1)
-        y, objective, center = self.problem.respond(x)
-        iterate = Iterate(x, y, objective, center)
-        if np.isfinite(objective):  # else the run will be made again from the start that is remembered
+        iterate = Iterate(x, *self.problem.respond(x))
+        if np.isfinite(iterate.objective):  # else the run will be made again from the start that is remembered
             self._last = iterate
         return iterate
 
-    def natural_steps(self, start: Iterate, sampling: Sampling) -> Steps:
-        """The problem's natural steps at a restart, for one pass over the rows."""
-        self._pay(passes=1)
-        return self.problem.natural_steps(start.x, start.y, sampling)
+    @np.errstate(all="ignore")
+    def natural_steps(self, start: Iterate, sampling: Sampling) -> NaturalSteps:
+        """The problem's natural steps at a restart, for a pass over the rows if what that read is not enough."""
+        if start.read is None:
+            self._pay(passes=1)
+        return self.problem.natural_steps(start.x, start.y, sampling, start.read)
 
-    def constants(self, sampling: Sampling) -> Constants:
-        """The problem's constants: P(0) and the norms of the rows are taken from one pass each."""
-        self._pay(passes=2)
-        return self.problem.constants(sampling)
+    def constants(self, start: Iterate) -> Constants:
+        """The problem's constants, for a pass over the rows, and one more for P(0) where that is not known already."""
+        objective = None if start.x.any() else start.objective
+        self._pay(passes=2 if objective is None else 1)
+        return self.problem.constants("uniform", objective)
 
     @np.errstate(all="ignore")  # infinity and NaN are looked for, so they need no warning
     def run(
@@ -167,9 +183,8 @@ class Engine(ABC):
             walk = self._walk(scaled, x, y, steps, np.random.default_rng(rng.integers(2**63)))
             self.last_run = RunReport(scaled.primal_step, scaled.dual_step, walk.steps, tries)
             if walk.steps == 0:
-                return Averages(x, y, 0, x, y) if past is None else past
-            mean_x, mean_y = walk.sum_x / walk.steps, walk.sum_y / walk.steps
-            averages = Averages(mean_x, mean_y, walk.steps, walk.x, walk.y).after(past)
+                return Averages(x, 0, x, y) if past is None else past
+            averages = Averages(walk.sum_x / walk.steps, walk.steps, walk.x, walk.y).after(past)
             if walk.finite and _finite(averages.x) and np.isfinite(self.restart(averages.x).objective):
                 return averages
             self.shrink *= SHRINK
@@ -189,13 +204,14 @@ class Engine(ABC):
         self.n_gradients += passes * self.problem.n
 
     def _walk(self, rule: GradientStep, x: Vector, y: Vector, steps: int, rng: np.random.Generator) -> Walk:
-        walk, chunk = Walk(x, y), 16
+        walk, chunk = self.begin(rule, x, y), 16
         while walk.finite and walk.steps < steps and not self.exhausted():
             started, before = time.perf_counter(), walk.steps
             self.advance(rule, walk, rng.random(int(min(chunk, steps - walk.steps, self._steps_left()))))
             self.n_gradients += walk.steps - before
             if time.perf_counter() - started < CHUNK_SECONDS / 2:
                 chunk *= 2
+        walk.write_out()
         return walk
 
 

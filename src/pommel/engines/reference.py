@@ -16,7 +16,6 @@ class Reference(Engine):
         for u in draws:
             x, y = walk.x, walk.y
             walk.sum_x += x
-            walk.sum_y += y
             i = problem.draw(u, y, rule.sampling)
             grad_x, grad_y = problem.sample_gradients(x, y, i, rule.sampling, rule.center)
             walk.x = X.project(x - rule.primal_step * grad_x)

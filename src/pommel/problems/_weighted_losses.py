@@ -7,14 +7,15 @@ from functools import cached_property
 
 import numpy as np
 
-from pommel.problem import Constants, ConvexSet, Divergence, Regularizer, Response, Sampling, Steps, Vector
+from pommel.problem import MIX, Constants, ConvexSet, Divergence, NaturalSteps, Regularizer, Response, Sampling, Vector
 
 
 class WeightedLosses(ABC):
     """A problem whose dual variable weighs n component losses; subclasses say what the losses are.
 
     In the stochastic gradients a row drawn with probability q_i is divided by q_i: q = y0 for "uniform" sampling, then
-    grad_x = (y_i / y0_i) grad l_i + grad g and grad_y = (l_i / y0_i) e_i - grad phi*; q = y for "dual" sampling.
+    grad_x = (y_i / y0_i) grad l_i + grad g and grad_y = (l_i / y0_i) e_i - grad phi*; q = y for "dual" sampling, and
+    the mean of both for "mixed".
     """
 
     def __init__(
@@ -29,11 +30,17 @@ class WeightedLosses(ABC):
         self.n, self.d = weights.size, d
         self.weights, self.divergence, self.regularizer = weights, divergence, regularizer
         self.primal_set, self.dual_set = primal_set, divergence.dual_set(weights)
+        self.dual_curvature = divergence.curvature(weights)
         self.y0 = weights / weights.sum()
         self._cumulative = None if np.ptp(weights) == 0.0 else np.cumsum(self.y0)
 
     @abstractmethod
-    def losses(self, x: Vector) -> Vector: ...
+    def read(self, x: Vector) -> Vector:
+        """What a pass over the rows gives: margins, or the losses themselves."""
+
+    @abstractmethod
+    def losses_of(self, read: Vector) -> Vector:
+        """l(x) from that."""
 
     @abstractmethod
     def weighted_gradient(self, x: Vector, y: Vector) -> Vector:
@@ -44,11 +51,14 @@ class WeightedLosses(ABC):
         """l_i(x) and a subgradient of it."""
 
     @abstractmethod
-    def second_moments(self, x: Vector, share: Vector, q: Vector) -> tuple[float, float]:
+    def second_moments(self, x: Vector, share: Vector, q: Vector, read: Vector) -> tuple[float, float]:
         """E|share_i grad l_i|^2 and E|l_i e_i / q_i|^2 (in the metric of Y) for a row i drawn with probability q_i."""
 
     @abstractmethod
-    def constants(self, sampling: Sampling = "uniform") -> Constants: ...
+    def constants(self, sampling: Sampling = "uniform", objective: float | None = None) -> Constants: ...
+
+    def losses(self, x: Vector) -> Vector:
+        return self.losses_of(self.read(x))
 
     def best_response(self, x: Vector) -> Vector:
         return self.divergence.best_response(self.losses(x), self.weights)
@@ -57,11 +67,12 @@ class WeightedLosses(ABC):
         return self.divergence.conjugate(self.losses(x), self.weights) + self.regularizer.value(x)
 
     def respond(self, x: Vector) -> Response:
-        losses = self.losses(x)
+        read = self.read(x)
+        losses = self.losses_of(read)
         y = self.divergence.best_response(losses, self.weights)
         objective = self.divergence.conjugate(losses, self.weights) + self.regularizer.value(x)
         multiplier = float(y @ (losses - self.divergence.gradient(y, self.weights)))
-        return Response(y, objective, multiplier if self._sums_to_one else None)
+        return Response(y, objective, multiplier if self._sums_to_one else None, read)
 
     @cached_property
     def _sums_to_one(self) -> bool:
@@ -71,7 +82,10 @@ class WeightedLosses(ABC):
         return bool(np.isclose(y.sum(), 1.0) and np.allclose(ends, y, atol=0.0))
 
     def saddle(self, x: Vector, y: Vector) -> float:
-        return float(y @ self.losses(x)) - self.divergence.value(y, self.weights) + self.regularizer.value(x)
+        return self._saddle(x, y, self.losses(x))
+
+    def _saddle(self, x: Vector, y: Vector, losses: Vector) -> float:
+        return float(y @ losses) - self.divergence.value(y, self.weights) + self.regularizer.value(x)
 
     def gradients(self, x: Vector, y: Vector) -> tuple[Vector, Vector]:
         grad_x = self.weighted_gradient(x, y) + self.regularizer.subgradient(x)
@@ -79,7 +93,7 @@ class WeightedLosses(ABC):
 
     def draw(self, u: float, y: Vector, sampling: Sampling) -> int:
         """Inverse distribution function; a row of probability zero is never drawn."""
-        if sampling == "dual":
+        if sampling != "uniform":
             cumulative = np.cumsum(self._odds(y, sampling))
         elif self._cumulative is None:
             return int(u * self.n)
@@ -102,28 +116,38 @@ class WeightedLosses(ABC):
             grad_y[i] = (loss - grad_phi[i] - center) / q_i
         return grad_x, grad_y
 
-    def natural_steps(self, x: Vector, y: Vector, sampling: Sampling = "uniform") -> Steps:
-        """See `Problem`. A dual step is at most what takes a sampled y_i all the way to its best response."""
+    def natural_steps(
+        self, x: Vector, y: Vector, sampling: Sampling = "uniform", read: Vector | None = None
+    ) -> NaturalSteps:
+        """See `Problem`.
+
+        A dual step is at most what takes a sampled y_i all the way to its best response. Where the second moments
+        allow for less, it is the geometric mean of both, and the problem is stiff.
+        """
+        read = self.read(x) if read is None else read
         q = self._odds(y, sampling)
         share = np.divide(y, q, out=np.zeros(self.n), where=q > 0.0)
-        moment_x, moment_y = self.second_moments(x, share, q)
+        moment_x, moment_y = self.second_moments(x, share, q, read)
         slope = self.regularizer.subgradient(x)
-        objective, bound = self.saddle(x, y), self.lower_bound()
+        moment_x += float(slope @ slope)
+        objective, bound = self._saddle(x, y, self.losses_of(read)), self.lower_bound()
         size = objective - bound if np.isfinite(bound) else abs(objective)
         L, v = self.divergence.holder(self.weights)
         reach = L * self.y0[self.y0 > 0.0].min() if v == 1.0 else np.inf
-        moment_x += float(slope @ slope)
-        dual = min(size / moment_y if moment_y > 0.0 else np.inf, reach)
+        trusted = size / moment_y if moment_y > 0.0 else np.inf
+        stiff = bool(trusted < 0.5 * reach)
+        dual = float(np.sqrt(trusted) * np.sqrt(reach)) if stiff and np.isfinite(reach) else min(trusted, reach)
         # Where no gradient is left no step is needed.
-        return Steps(size / moment_x if moment_x > 0.0 else 0.0, dual if np.isfinite(dual) else 0.0)
+        primal = size / moment_x if moment_x > 0.0 else 0.0
+        return NaturalSteps(primal, dual if np.isfinite(dual) else 0.0, float(np.sqrt(moment_x)), stiff)
 
     def _odds(self, y: Vector, sampling: Sampling) -> Vector:
         """q."""
         if sampling == "uniform":
             return self.y0
         if not self._sums_to_one:
-            raise ValueError(f'sampling="dual" draws i ~ y, but {self.dual_set!r} holds more than distributions')
-        return y
+            raise ValueError(f'sampling="{sampling}" draws i ~ y, but {self.dual_set!r} holds more than distributions')
+        return MIX[sampling] * y + (1.0 - MIX[sampling]) * self.y0
 
     def lower_bound(self) -> float:
         return -np.inf

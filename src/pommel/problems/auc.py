@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pommel._validation import check_binary_labels
-from pommel.problem import Constants, ConvexSet, Regularizer, Response, Sampling, Steps, Vector
+from pommel.problem import Constants, ConvexSet, NaturalSteps, Regularizer, Response, Sampling, Vector
 from pommel.problems._error_bound import error_bound
 from pommel.regularizers.none import NoRegularizer
 from pommel.rows import Rows
@@ -18,6 +18,9 @@ from pommel.sets.product import Product
 from pommel.sets.whole_space import WholeSpace
 
 __all__ = ["AUC"]
+
+NATURAL_SHARE = 3.0
+"""Natural primal steps are this share of size / moment: longer than for other losses, as P is smooth. Measured."""
 
 
 class AUC:
@@ -95,6 +98,8 @@ class AUC:
         self._positive = self.labels > 0.0
         self.p = float(self._positive.mean())
         self.q = self.p * (1.0 - self.p)
+        self.y0 = np.full(self.n, 1.0 / self.n)
+        self.dual_curvature: float | None = 2.0 * self.q
         self._k = np.where(self._positive, 1.0 - self.p, self.p)
         self.mean_positive = self.rows.rmatvec(self._positive / self._positive.sum())
         self.mean_negative = self.rows.rmatvec(~self._positive / (~self._positive).sum())
@@ -142,19 +147,22 @@ class AUC:
         return self.saddle(x, self.best_response(x))
 
     def respond(self, x: Vector) -> Response:
-        y = self.best_response(x)
-        return Response(y, self.saddle(x, y), None)
+        y, margins = self.best_response(x), self.rows.matvec(x[:-2])
+        return Response(y, self._saddle(x, y, margins), None, margins)
 
     def saddle(self, x: Vector, y: Vector) -> float:
+        return self._saddle(x, y, self.rows.matvec(x[:-2]))
+
+    def _saddle(self, x: Vector, y: Vector, margins: Vector) -> float:
         w, alpha = x[:-2], float(y[0])
-        squares = self._residuals(x) ** 2
+        squares = self._residuals(x, margins) ** 2
         spread = float(squares[self._positive].mean() + squares[~self._positive].mean())
         bilinear = 2.0 * (1.0 + alpha) * float(w @ self._difference)
         return self.q * (spread + bilinear - alpha**2) + self.regularizer.value(w)
 
     def gradients(self, x: Vector, y: Vector) -> tuple[Vector, Vector]:
         w, alpha = x[:-2], float(y[0])
-        residuals = self._residuals(x)
+        residuals = self._residuals(x, self.rows.matvec(w))
         slopes = 2.0 * self._k * (residuals - self.labels * (1.0 + alpha)) / self.n
         grad_t = -2.0 * self._k * residuals / self.n
         grad_w = self.rows.rmatvec(slopes) + self.regularizer.subgradient(w)
@@ -177,17 +185,22 @@ class AUC:
         grad_x[t] = -2.0 * k * residual
         return grad_x, np.array([-2.0 * k * label * margin - 2.0 * self.q * alpha])
 
-    def natural_steps(self, x: Vector, y: Vector, sampling: Sampling = "uniform") -> Steps:
+    def natural_steps(
+        self, x: Vector, y: Vector, sampling: Sampling = "uniform", read: Vector | None = None
+    ) -> NaturalSteps:
         """See `Problem`. The dual step is at most L, which takes alpha all the way to its best response."""
         _check_sampling(sampling)
-        alpha, margins, residuals = float(y[0]), self.rows.matvec(x[:-2]), self._residuals(x)
+        alpha, margins = float(y[0]), self.rows.matvec(x[:-2]) if read is None else read
+        residuals = self._residuals(x, margins)
         slopes = 2.0 * self._k * (residuals - self.labels * (1.0 + alpha))
         moment_x = np.mean(slopes**2 * self.rows.squared_norms + (2.0 * self._k * residuals) ** 2)
         moment_x += np.sum(self.regularizer.subgradient(x[:-2]) ** 2)
         moment_y = np.mean((2.0 * self._k * self.labels * margins + 2.0 * self.q * alpha) ** 2)
-        size, L = self.magnitude(self.saddle(x, y)), 1.0 / (2.0 * self.q)
-        primal = float(size / moment_x) if moment_x > 0.0 else 0.0  # no gradient is left, so no step is needed
-        return Steps(primal, min(float(size / moment_y), L) if moment_y > 0.0 else L)
+        size, L = self.magnitude(self._saddle(x, y, margins)), 1.0 / (2.0 * self.q)
+        # Where no gradient is left no step is needed.
+        primal = float(NATURAL_SHARE * size / moment_x) if moment_x > 0.0 else 0.0
+        dual = min(float(size / moment_y), L) if moment_y > 0.0 else L
+        return NaturalSteps(primal, dual, float(np.sqrt(moment_x)))
 
     def lower_bound(self) -> float:
         """P + q is q times a mean of squares, plus g >= 0."""
@@ -197,7 +210,7 @@ class AUC:
         """P + q: q times the mean pair loss, counted from zero."""
         return objective + self.q
 
-    def constants(self, sampling: Sampling = "uniform") -> Constants:
+    def constants(self, sampling: Sampling = "uniform", objective: float | None = None) -> Constants:
         """Bounds over X and Y; they need a constraint, or a strongly convex regularizer that bounds w."""
         _check_sampling(sampling)
         why: dict[str, str] = {}
@@ -231,7 +244,7 @@ class AUC:
             mu=mu,
             c=c,
             theta=theta,
-            epsilon0=self.objective(x0) - self.lower_bound(),
+            epsilon0=(self.objective(x0) if objective is None else objective) - self.lower_bound(),
             radius=self.primal_set.radius,
             why=why,
         )
@@ -249,9 +262,9 @@ class AUC:
         inverse[-2:, -2:] += np.eye(2) / (2.0 * self.q)
         return 1.0 / float(np.linalg.eigvalsh(inverse)[-1])
 
-    def _residuals(self, x: Vector) -> Vector:
+    def _residuals(self, x: Vector, margins: Vector) -> Vector:
         """w'a_i - a for positive rows, w'a_i - b for negative ones."""
-        return self.rows.matvec(x[:-2]) - np.where(self._positive, x[-2], x[-1])
+        return margins - np.where(self._positive, x[-2], x[-1])
 
     def __repr__(self) -> str:
         return f"AUC({self.rows!r}, p={self.p:.4g}, {self.constraint!r} on {self.on}, {self.regularizer!r})"

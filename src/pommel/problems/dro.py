@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from pommel._validation import check_binary_labels, check_weights
 from pommel.losses.hinge import Hinge
-from pommel.problem import Constants, ConvexSet, Divergence, Loss, Regularizer, Sampling, Vector
+from pommel.problem import MIX, Constants, ConvexSet, Divergence, Loss, Regularizer, Sampling, Vector
 from pommel.problems._error_bound import error_bound
 from pommel.problems._weighted_losses import WeightedLosses
 from pommel.regularizers.none import NoRegularizer
@@ -91,8 +91,11 @@ class DRO(WeightedLosses):
             primal_set=WholeSpace() if constraint is None else constraint,
         )
 
-    def losses(self, x: Vector) -> Vector:
-        return self.loss.value(self.rows.matvec(x), self.labels)
+    def read(self, x: Vector) -> Vector:
+        return self.rows.matvec(x)
+
+    def losses_of(self, read: Vector) -> Vector:
+        return self.loss.value(read, self.labels)
 
     def weighted_gradient(self, x: Vector, y: Vector) -> Vector:
         return self.rows.rmatvec(y * self.loss.derivative(self.rows.matvec(x), self.labels))
@@ -102,9 +105,8 @@ class DRO(WeightedLosses):
         margin = row @ x
         return self.loss.value(margin, label), self.loss.derivative(margin, label) * row
 
-    def second_moments(self, x: Vector, share: Vector, q: Vector) -> tuple[float, float]:
-        margins = self.rows.matvec(x)
-        slopes, losses = self.loss.derivative(margins, self.labels), self.loss.value(margins, self.labels)
+    def second_moments(self, x: Vector, share: Vector, q: Vector, read: Vector) -> tuple[float, float]:
+        slopes, losses = self.loss.derivative(read, self.labels), self.losses_of(read)
         inverse_q = np.divide(1.0, q, out=np.zeros(self.n), where=q > 0.0)
         moment_x = (q * share**2) @ (slopes**2 * self.rows.squared_norms)
         moment_y = (self.dual_set.metric * inverse_q) @ losses**2
@@ -113,7 +115,7 @@ class DRO(WeightedLosses):
     def lower_bound(self) -> float:
         return self.loss.infimum
 
-    def constants(self, sampling: Sampling = "uniform") -> Constants:
+    def constants(self, sampling: Sampling = "uniform", objective: float | None = None) -> Constants:
         """Bounds that hold on X where |x| <= R, a ball that contains every minimiser.
 
         R is the least of: the constraint's own radius and, if 0 lies in X: sqrt((P(0) - inf h) / mu), because the
@@ -127,13 +129,15 @@ class DRO(WeightedLosses):
         row_norms = np.sqrt(self.rows.squared_norms[kept])
         lipschitz, total = self.loss.lipschitz, self.weights.sum()
         x0 = self.primal_set.project(np.zeros(self.d))
-        epsilon0 = self.objective(x0) - self.lower_bound()
+        epsilon0 = (self.objective(x0) if objective is None else objective) - self.lower_bound()
         radius = self.primal_set.radius
         if mu > 0.0 and not x0.any():
             radius = min(radius, np.sqrt(epsilon0 / mu), row_norms.max() * lipschitz / mu)
         elif mu > 0.0:
             radius = min(radius, float(np.linalg.norm(x0)) + np.sqrt(2.0 * epsilon0 / mu))
-        share = self.y0[kept] if sampling == "uniform" else np.ones(kept.sum())
+        # No y_i / q_i is above 1 / share_i, no 1 / q_i above 1 / ((1 - gamma) y0_i).
+        gamma = MIX[sampling]
+        share = self.y0[kept] if gamma == 0.0 else np.full(kept.sum(), gamma)
 
         M = B = None
         if not np.isfinite(radius):
@@ -148,7 +152,7 @@ class DRO(WeightedLosses):
             elif gradient_bound is None:
                 why["B"] = f"the gradient of {self.divergence!r} is unbounded on its domain"
             else:
-                B = float((largest * total / np.sqrt(self.weights[kept])).max() + gradient_bound)
+                B = float((largest * total / np.sqrt(self.weights[kept])).max() / (1.0 - gamma) + gradient_bound)
         L, v = self.divergence.holder(self.weights)
         c, theta = error_bound(mu or None, self.primal_set)
         if c is None:

@@ -89,11 +89,14 @@ class FunctionProblem(WeightedLosses):
         self._losses, self._gradient, self._loss = losses, gradient, loss
         self._constants, self._lower_bound = constants, float(lower_bound)
 
-    def losses(self, x: Vector) -> Vector:
+    def read(self, x: Vector) -> Vector:
         values = np.asarray(self._losses(x), dtype=np.float64)
         if values.shape != (self.n,):
             raise ValueError(f"losses(x) must have shape ({self.n},), got {values.shape}")
         return values
+
+    def losses_of(self, read: Vector) -> Vector:
+        return read
 
     def weighted_gradient(self, x: Vector, y: Vector) -> Vector:
         total = np.zeros(self.d)
@@ -111,11 +114,11 @@ class FunctionProblem(WeightedLosses):
             raise ValueError(f"gradient(x, i) must have shape ({self.d},), got {gradient.shape}")
         return gradient
 
-    def second_moments(self, x: Vector, share: Vector, q: Vector) -> tuple[float, float]:
+    def second_moments(self, x: Vector, share: Vector, q: Vector, read: Vector) -> tuple[float, float]:
         """Over an even pick of rows: each costs a call of `gradient`."""
         rows = np.flatnonzero(q)
         rows = rows[np.linspace(0, rows.size - 1, min(rows.size, PILOT)).astype(int)]
-        losses, metric = self.losses(x)[rows], np.broadcast_to(self.dual_set.metric, self.n)[rows]
+        losses, metric = read[rows], np.broadcast_to(self.dual_set.metric, self.n)[rows]
         squares = np.array([np.sum(self._gradient_of(x, int(i)) ** 2) for i in rows])
         odds = q[rows] / q[rows].sum()
         moment_x = float(odds @ (share[rows] ** 2 * squares))
@@ -124,7 +127,7 @@ class FunctionProblem(WeightedLosses):
     def lower_bound(self) -> float:
         return self._lower_bound
 
-    def constants(self, sampling: Sampling = "uniform") -> Constants:
+    def constants(self, sampling: Sampling = "uniform", objective: float | None = None) -> Constants:
         """Those given, completed by what the parts know. They are taken to hold for the sampling asked for."""
         given = Constants() if self._constants is None else self._constants
         L, v = self.divergence.holder(self.weights)
@@ -134,7 +137,9 @@ class FunctionProblem(WeightedLosses):
             c, theta = error_bound(mu, self.primal_set)
         epsilon0 = given.epsilon0
         if epsilon0 is None and np.isfinite(self._lower_bound):
-            epsilon0 = self.objective(self.primal_set.project(np.zeros(self.d))) - self._lower_bound
+            if objective is None:
+                objective = self.objective(self.primal_set.project(np.zeros(self.d)))
+            epsilon0 = objective - self._lower_bound
         known = Constants(
             M=given.M,
             B=given.B,

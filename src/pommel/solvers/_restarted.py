@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
-from typing import Any, Literal, NamedTuple, TypeVar
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, get_args
 
 import numpy as np
 
@@ -25,11 +25,15 @@ PAPER_STEPS = tuple(10.0**k for k in range(-5, 4))
 PAPER_FIRST_LENGTH = 10_000
 """T_1 of the paper's experiments."""
 
-PRIMAL_SHARE = 0.4
-"""Share of the problem's natural primal step that "auto" starts with."""
+PRIMAL_SHARE, RADIUS_SHARE = 0.4, 0.8
+"""An "auto" primal step starts at this share of the problem's natural one, and at most this share of the theory's
+D / (M sqrt(T)), D the radius of X and M estimated; measured on real data."""
 
-FIRST_PASSES, FIRST_STEPS = 4, 500
-"""A first stage whose length is "auto" makes this many passes, and not fewer steps than that."""
+FIRST_STEPS = 500
+"""A first stage whose length is "auto" makes not fewer steps than this."""
+
+PILOT_RATIO, PILOT_TRIES = 4.0, 4
+"""The pilot tries steps in this ratio, at most so many."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,9 +43,13 @@ class RestartedSolver(Solver):
     primal_step: float | Auto = "auto"
     dual_step: float | Auto = "auto"
     stage_length: float | Auto = "auto"
-    sampling: Sampling = "uniform"
-    dual_gradient: Literal["centred", "whole"] = "centred"
+    sampling: Sampling | Auto = "auto"
+    dual_gradient: Literal["centred", "whole", "implicit"] = "centred"
     bound: float = math.inf
+    pilot: bool = True
+
+    FIRST_PASSES: ClassVar[float] = 4.0
+    """Passes that a first stage whose length is "auto" makes."""
 
     def __post_init__(self) -> None:
         for name in ("primal_step", "dual_step"):
@@ -50,13 +58,17 @@ class RestartedSolver(Solver):
         if self.stage_length != "auto":
             check_number(self.stage_length, "stage_length", above=1.0, equal=True)
         check_number(self.bound, "bound", infinite=True)
-        check_choice(self.sampling, "sampling", ("uniform", "dual"))
-        check_choice(self.dual_gradient, "dual_gradient", ("centred", "whole"))
+        check_choice(self.sampling, "sampling", ("auto", *get_args(Sampling)))
+        check_choice(self.dual_gradient, "dual_gradient", ("centred", "whole", "implicit"))
+
+    def check(self, problem: Problem) -> None:
+        if self.dual_gradient == "implicit" and problem.dual_curvature is None:
+            raise ValueError(f'dual_gradient="implicit" needs a quadratic phi*; that of {problem!r} is none')
 
     def first_length(self, problem: Problem) -> int:
         """T_1."""
         if isinstance(self.stage_length, str):
-            return max(FIRST_PASSES * problem.n, FIRST_STEPS)
+            return max(math.ceil(self.FIRST_PASSES * problem.n), FIRST_STEPS)
         return math.ceil(self.stage_length)
 
     def sets(self, problem: Problem) -> tuple[ConvexSet, ConvexSet]:
@@ -67,24 +79,61 @@ class RestartedSolver(Solver):
     def steps(self, engine: Engine, start: Iterate, factor: float) -> Steps:
         """eta_x and eta_y of a stage: `factor` times the given ones, or shares of the problem's natural steps.
 
-        An "auto" dual step is not lowered where the dual gradient is centred: that has little variance near a
-        solution, and y had better keep up with x.
+        An "auto" primal step does not lead much further in a stage than across X. An "auto" dual step is not lowered
+        where the dual gradient is centred: that has little variance near a solution, and y had better keep up with x.
         """
         if isinstance(self.primal_step, str) or isinstance(self.dual_step, str):
-            natural = engine.natural_steps(start, self.sampling)
+            natural = engine.natural_steps(start, self._sampling)
         if isinstance(self.primal_step, str):
-            eta_x = factor * PRIMAL_SHARE * natural.primal
+            walk = natural.gradient * math.sqrt(self.first_length(engine.problem))
+            radius = engine.problem.primal_set.radius
+            across = RADIUS_SHARE * radius / walk if walk > 0.0 else math.inf
+            eta_x = factor * min(PRIMAL_SHARE * natural.primal, across)
         else:
             eta_x = factor * self.primal_step
         if isinstance(self.dual_step, str):
             eta_y = natural.dual if self._center(start) is not None else factor * natural.dual
         else:
             eta_y = factor * self.dual_step
+        curvature = engine.problem.dual_curvature
+        if self.dual_gradient == "implicit" and curvature is not None:
+            # argmax y'l - phi*(y) - |y - y_t|^2 / (2 eta) is, for a quadratic phi*, an explicit step of less length.
+            eta_y /= 1.0 + eta_y * curvature
         return Steps(eta_x, eta_y)
+
+    def tuned(self: Restarted, engine: Engine, start: Iterate, rng: np.random.Generator) -> tuple[Restarted, float]:
+        """The solver with its sampling settled, and a factor of the automatic primal step, found by short runs.
+
+        A strong adversary soon holds most of its weight on few rows, which "mixed" sampling draws more often, and leaves
+        little between P(x_0) and min P, to which natural steps should be proportional. One pass with each of some steps
+        tells: they are lowered as long as that helps, else raised once. Where the problem is not stiff, the factor is 1.
+        """
+        stiff = "auto" in (self.sampling, self.primal_step) and engine.natural_steps(start, "uniform").stiff
+        sampling = self.sampling
+        if sampling == "auto":
+            sampling = "mixed" if stiff and start.center is not None else "uniform"
+        solver = replace(self, sampling=sampling)
+        if not (stiff and self.pilot and self.primal_step == "auto"):
+            return solver, 1.0
+        X, Y = self.sets(engine.problem)
+        seed = rng.integers(2**63)  # the same draws for all
+
+        def objective(factor: float) -> float:
+            rule = solver.rule(solver.steps(engine, start, factor), X, Y, start)
+            average = engine.run(rule, start.x, start.y, engine.problem.n, np.random.default_rng(seed))
+            return engine.restart(average.x).objective
+
+        best, lowest = 1.0, objective(1.0)
+        for k in range(1, PILOT_TRIES):
+            value = objective(PILOT_RATIO**-k)
+            if value > lowest:
+                break
+            best, lowest = PILOT_RATIO**-k, value
+        return solver, (PILOT_RATIO if best == 1.0 and objective(PILOT_RATIO) < lowest else best)
 
     def rule(self, steps: Steps, primal_set: ConvexSet, dual_set: ConvexSet, start: Iterate) -> GradientStep:
         """x <- Pi(x - eta_x grad_x), y <- Pi(y + eta_y grad_y) on the given sets."""
-        return GradientStep(steps.primal, steps.dual, primal_set, dual_set, self.sampling, self._center(start))
+        return GradientStep(steps.primal, steps.dual, primal_set, dual_set, self._sampling, self._center(start))
 
     def share_with(self, other: type[Restarted], **parameters: Any) -> Restarted:
         """Another solver with the same parameters of a stage, but for those given."""
@@ -96,6 +145,10 @@ class RestartedSolver(Solver):
         """How the theorems sample, and where the constants they use hold."""
         radius = problem.constants("uniform").radius
         return {"sampling": "uniform", "dual_gradient": "whole", "bound": radius}
+
+    @property
+    def _sampling(self) -> Sampling:
+        return "uniform" if self.sampling == "auto" else self.sampling
 
     def _center(self, start: Iterate) -> float | None:
         return start.center if self.dual_gradient == "centred" else None
@@ -116,9 +169,9 @@ class Reach(NamedTuple):
         return self.L * (self.G * primal_radius) ** v if known else math.inf
 
 
-def reach(problem: Problem, engine: Engine, start: Iterate, sampling: Sampling) -> Reach:
+def reach(problem: Problem, engine: Engine, start: Iterate) -> Reach:
     """From the problem's constants; infinite, so that no ball binds, where one of them is not known."""
-    known = engine.constants(sampling)
+    known = engine.constants(start)
     epsilon0 = start.objective - problem.lower_bound()
     distance, theta, G, L = math.inf, 0.0, math.inf, math.inf
     if known.c is not None and known.theta is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -28,8 +29,9 @@ class ARSPD(RestartedSolver):
 
     Parameters
     ----------
-    primal_step, dual_step, stage_length, sampling, dual_gradient, bound
-        See `RSPDsc`; here they are those of the first stage of the first call.
+    primal_step, dual_step, stage_length, sampling, dual_gradient, bound, pilot
+        See `RSPDsc`; here they are those of the first stage of the first call, whose length is three fifths of a pass
+        where it is "auto".
     n_stages : int, default=5
         S, stages in each call.
     n_calls : int, optional
@@ -68,14 +70,24 @@ class ARSPD(RestartedSolver):
     theta: float = 0.0
     kappa: float = 0.5
 
+    FIRST_PASSES: ClassVar[float] = 0.6
+
     def stages(self, problem: Problem, engine: Engine, x0: Vector, rng: np.random.Generator) -> Iterator[Iterate]:
         start = engine.restart(x0)
-        S, T, factor = self.n_stages, self.first_length(problem), 1.0
+        tuned, factor = self.tuned(engine, start, rng)  # what "auto" stands for here
+        S, T = self.n_stages, self.first_length(problem)
         R_x, R_y = self.radii(problem, engine, start)
         growth = 2.0 ** (1.0 - self.theta) if self.theta < 1.0 else 2.0
         for _ in count(self.n_calls):
-            rspd = self.share_with(
-                RSPD, n_stages=S, stage_length=T, primal_radius=R_x, dual_radius=R_y, v=1.0, step_factor=factor
+            rspd = tuned.share_with(
+                RSPD,
+                pilot=False,
+                n_stages=S,
+                stage_length=T,
+                primal_radius=R_x,
+                dual_radius=R_y,
+                v=1.0,
+                step_factor=factor,
             )
             call = rspd.stages(problem, engine, start.x, rng)  # line 4: x^(k) = RSPD(x^(k-1), ...)
             for start in call:
@@ -88,7 +100,7 @@ class ARSPD(RestartedSolver):
         R_x, R_y = self.primal_radius, self.dual_radius
         if not (isinstance(R_x, str) or isinstance(R_y, str)):
             return R_x, R_y
-        known = reach(problem, engine, start, self.sampling)
+        known = reach(problem, engine, start)
         R_x = given(R_x, 2.0 ** (1.0 - self.theta) * known.distance)
         return R_x, given(R_y, known.dual_radius(R_x, 1.0))
 

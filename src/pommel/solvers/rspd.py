@@ -28,7 +28,7 @@ class RSPD(RestartedSolver):
 
     Parameters
     ----------
-    primal_step, dual_step, stage_length, sampling, dual_gradient, bound
+    primal_step, dual_step, stage_length, sampling, dual_gradient, bound, pilot
         See `RSPDsc`; here stage_length is T, the same for every stage.
     n_stages : int, default=10
         S: each stage is meant to halve P(x) - P*.
@@ -65,13 +65,15 @@ class RSPD(RestartedSolver):
 
     def stages(self, problem: Problem, engine: Engine, x0: Vector, rng: np.random.Generator) -> Iterator[Iterate]:
         X, Y = self.sets(problem)
-        T, halved = self.first_length(problem), self.step_factor
+        T = self.first_length(problem)
         start = engine.restart(x0)  # x_0 and y_0 = A(x_0)
+        tuned, halved = self.tuned(engine, start, rng)  # what "auto" stands for here
+        halved *= self.step_factor
         R_x, R_y, v = self.radii(problem, engine, start)
         for _ in count(self.n_stages):
-            eta = self.steps(engine, start, halved)
+            eta = tuned.steps(engine, start, halved)
             B_x, B_y = BallWithin(X, start.x, R_x), BallWithin(Y, start.y, R_y)
-            average = engine.run(self.rule(eta, B_x, B_y, start), start.x, start.y, T, rng)  # lines 3 to 7
+            average = engine.run(tuned.rule(eta, B_x, B_y, start), start.x, start.y, T, rng)  # lines 3 to 7
             start = engine.restart(average.x)  # lines 8 and 9
             yield start
             R_x, R_y, halved = R_x / 2.0, R_y / 2.0**v, halved / 2.0  # line 10, with eta_x and eta_y
@@ -81,7 +83,7 @@ class RSPD(RestartedSolver):
         R_x, R_y, v = self.primal_radius, self.dual_radius, self.v
         if not (isinstance(R_x, str) or isinstance(R_y, str) or isinstance(v, str)):
             return R_x, R_y, v
-        known = reach(problem, engine, start, self.sampling)
+        known = reach(problem, engine, start)
         R_x = given(R_x, known.distance * 2.0 ** ((1.0 - known.theta) * self.n_stages))
         v = given(v, known.v)
         return R_x, given(R_y, known.dual_radius(R_x, v)), v

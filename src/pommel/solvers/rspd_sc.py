@@ -32,15 +32,20 @@ class RSPDsc(RestartedSolver):
         dual one is then not halved.
     stage_length : int, default="auto"
         T_1, doubled from stage to stage; "auto" is four passes, and at least 500 steps.
-    sampling : {"uniform", "dual"}, default="uniform"
+    sampling : {"auto", "uniform", "dual", "mixed"}, default="auto"
         Rows are drawn by their sample weights, or i ~ y as in [2]_. The latter divides a loss by its y_i: a row whose
-        weight falls to zero is not drawn again before the next restart, so those gradients are biased.
-    dual_gradient : {"centred", "whole"}, default="centred"
+        weight falls to zero is not drawn again before the next restart, so those gradients are biased. "mixed" draws
+        half of the rows each way, which bounds all gradients. "auto" is that where the problem is stiff, see
+        `pommel.problem.NaturalSteps`, and "uniform" elsewhere.
+    dual_gradient : {"centred", "whole", "implicit"}, default="centred"
         How grad_y is sampled. "centred" samples phi* at the row's own coordinate too, centred by the multiplier of the
         last restart: unbiased on the simplex, and nearly without variance close to a solution. "whole" takes grad phi*
-        whole, as the paper has it. They are the same where y does not live on a simplex.
+        whole, as the paper has it; "implicit" takes it at the point the step leads to, which suits long steps. The
+        first two are the same where y does not live on a simplex.
     bound : float, default=inf
         Keeps |x| <= bound; `from_theory` sets it to the ball on which the problem's constants hold.
+    pilot : bool, default=True
+        Whether short runs look for an "auto" primal step first, where the problem is stiff.
     n_stages : int, optional
         S; by default stages go on until the budget or the tolerance ends them.
 
@@ -65,11 +70,12 @@ class RSPDsc(RestartedSolver):
 
     def stages(self, problem: Problem, engine: Engine, x0: Vector, rng: np.random.Generator) -> Iterator[Iterate]:
         X, Y = self.sets(problem)
-        T, halved = self.first_length(problem), 1.0
+        T = self.first_length(problem)
         start = engine.restart(x0)  # x_0 and y_0 = A(x_0)
+        tuned, halved = self.tuned(engine, start, rng)  # what "auto" stands for here
         for _ in count(self.n_stages):
-            eta = self.steps(engine, start, halved)
-            average = engine.run(self.rule(eta, X, Y, start), start.x, start.y, T, rng)  # lines 3 to 6
+            eta = tuned.steps(engine, start, halved)
+            average = engine.run(tuned.rule(eta, X, Y, start), start.x, start.y, T, rng)  # lines 3 to 6
             start = engine.restart(average.x)  # lines 7 and 8
             yield start
             halved, T = halved / 2.0, 2 * T  # line 9: eta_x, eta_y and T_s

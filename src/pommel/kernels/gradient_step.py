@@ -1,0 +1,32 @@
+"""The stochastic gradient step of Algorithms 1 and 2."""
+
+from __future__ import annotations
+
+import math
+
+from pommel._jit import kernel
+
+DONE, REFUSED, NOT_FINITE = range(3)
+
+
+@kernel
+def gradient_steps(rows, model, sampling, x, y, draws):
+    """x <- Pi_X(x - eta_x grad_x), y <- Pi_Y(y + eta_y grad_y), both sampled at (x, y), one step for each draw.
+
+    x, its running sum and y are changed in place. Returns the number of steps made and why it was not all of them: y
+    refused a step, which has not been made, or the step led to infinity or NaN. A step costs what `rows.dot`,
+    `rows.add` and `y.ascend` do.
+    """
+    for k in range(draws.size):
+        i = sampling.draw(draws[k], y)
+        q = sampling.odds(i, y)
+        margin = x.margin(rows, i)
+        slope, ascent, j, t_slope = model.sample(i, q, margin, x, y)
+        if not y.ascend(i, q, ascent):
+            return k, REFUSED
+        x.count()
+        finite = x.descend(rows, i, slope, j, t_slope)
+        x.project()
+        if not (finite and math.isfinite(margin + ascent)):
+            return k + 1, NOT_FINITE
+    return draws.size, DONE

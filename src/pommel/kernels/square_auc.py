@@ -1,0 +1,28 @@
+"""Gradients of the square-loss AUC problem in w, t = (a, b) and alpha; see `pommel.problems.auc`."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from pommel._jit import state
+from pommel.problems.auc import AUC
+
+
+@state
+class SquareAUC(NamedTuple):
+    """Labels z_i = +-1 and the share p of positives."""
+
+    labels: Any
+    p: float
+
+    def sample(self, i, q, margin, x, y):
+        label = self.labels[i]
+        j, k = (0, 1.0 - self.p) if label > 0.0 else (1, self.p)
+        residual = margin - x.t[j]
+        slope = 2.0 * k * (residual - label * (1.0 + y.weight(i)))
+        return slope, -2.0 * k * label * margin, j, -2.0 * k * residual
+
+
+def model_state(problem: Any) -> SquareAUC | None:
+    """The state of an `AUC` problem; None for others."""
+    return SquareAUC(problem.labels, problem.p) if isinstance(problem, AUC) else None
