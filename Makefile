@@ -7,10 +7,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: help setup demo test lint bench-rates bench-engine clean
+.PHONY: help setup demo test lint bench-rates bench-engine bench-defaults clean
 
 help: ## list these commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
 
 setup: $(READY) ## create .venv and install Pommel in it, editable, with all that the other commands need
 
@@ -30,6 +30,9 @@ bench-rates: $(READY) ## measure convergence rates and print them beside the the
 
 bench-engine: $(READY) ## measure price, growth, start and memory of compiled steps; OPTIONS="--quick --only price,start"
 	@$(BIN)/python -m benchmarks.engine $(OPTIONS)
+
+bench-defaults: $(READY) ## measure how good the default parameters are, beside the best steps of a grid; OPTIONS=--quick
+	@$(BIN)/python -m benchmarks.defaults $(OPTIONS)
 
 clean: ## remove .venv, caches and build products
 	rm -rf $(VENV) .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist

@@ -64,8 +64,9 @@ class RobustHinge:
     labels: Vector
     lam1: float
     lam2: float
-    dual_sampling: bool = False  # i ~ y, not uniform
+    by_y: float = 0.0  # the share of rows drawn i ~ y, not uniformly
     centred: bool = False  # grad phi* is sampled too, less the multiplier of the stage's start
+    implicit: bool = False  # phi* is not stepped along but kept as it is
 
     def losses(self, x: Vector) -> Vector:
         return np.maximum(0.0, 1.0 - self.labels * (self.X @ x))
@@ -85,14 +86,21 @@ class RobustHinge:
     def G(self, x: Vector, y: Vector, u: float) -> tuple[Vector, Vector]:
         """Gradients at one row, drawn with probability q_i and therefore weighed with 1 / q_i."""
         n = y.size
-        q = y if self.dual_sampling else np.full(n, 1.0 / n)
+        q = self.by_y * y + (1.0 - self.by_y) / n
         i = np.searchsorted(np.cumsum(q), u, side="right")
         loss = self.losses(x)[i]
         G_x = self.lam2 * x - (y[i] / q[i] * self.labels[i] * self.X[i] if loss > 0.0 else 0.0)
         grad_phi = n * self.lam1 * (n * y - 1.0)
-        G_y = np.zeros(n) if self.centred else -grad_phi
+        G_y = np.zeros(n) if self.centred or self.implicit else -grad_phi
         G_y[i] += (loss - (grad_phi[i] + self.multiplier if self.centred else 0.0)) / q[i]
         return G_x, G_y
+
+    def step_y(self, y: Vector, G_y: Vector, eta_y: float) -> Vector:
+        """Before the projection. The implicit step is where y'G_y - phi*(y) - |y - y_t|^2 / (2 eta_y) is largest."""
+        if not self.implicit:
+            return y + eta_y * G_y
+        n = y.size
+        return (G_y + n * self.lam1 + y / eta_y) / (n**2 * self.lam1 + 1.0 / eta_y)
 
 
 def stage(
@@ -110,7 +118,7 @@ def stage(
     for t, u in enumerate(draws):
         G_x, G_y = f.G(x[t], y[t], u)
         x.append(Pi_x(x[t] - eta_x * G_x))
-        y.append(Pi_y(y[t] + eta_y * G_y))
+        y.append(Pi_y(f.step_y(y[t], G_y, eta_y)))
     return Stage(np.array(x), np.array(y), sum(x[:-1]) / len(draws))
 
 

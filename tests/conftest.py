@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import lzma
 import os
 from pathlib import Path
@@ -11,6 +12,18 @@ import pytest
 from hypothesis import settings
 from scipy.sparse import csr_array
 from sklearn.datasets import load_svmlight_file
+
+ROOT = Path(__file__).parents[1]
+
+
+def cache_folder() -> Path:
+    """A folder for compiled kernels that changes with any source file: what Numba keeps can never be out of date."""
+    sources = sorted((ROOT / "src").rglob("*.py"))
+    version = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
+    return ROOT / ".pytest_cache" / "d" / f"numba-{version}"
+
+
+os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_folder()))  # before anything imports Numba
 
 settings.register_profile("pommel", deadline=None, derandomize="CI" in os.environ, print_blob=True)
 settings.load_profile("pommel")

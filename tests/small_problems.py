@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import product
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -127,10 +127,16 @@ PROBLEMS = {
 }
 
 # AUC has one dual variable, which cannot say what row to draw.
-SAMPLED_PROBLEMS = [(name, "uniform") for name in PROBLEMS] + [(name, "dual") for name in PROBLEMS if "AUC" not in name]
+SAMPLED_PROBLEMS: list[tuple[str, Sampling]] = [
+    (name, sampling)
+    for name in PROBLEMS
+    for sampling in get_args(Sampling)
+    if sampling == "uniform" or "AUC" not in name
+]
 
 
 def probabilities(problem: Problem, y: np.ndarray, sampling: Sampling) -> np.ndarray:
     """Of each row to be drawn, by the words of the contract."""
     weights = getattr(problem, "weights", np.ones(problem.n))
-    return weights / weights.sum() if sampling == "uniform" else y
+    uniform = weights / weights.sum()
+    return {"uniform": uniform, "dual": y, "mixed": (y + uniform) / 2.0}[sampling]

@@ -13,7 +13,7 @@ import pytest
 from small_problems import PROBLEMS, N, binary_data, quadratics
 
 import pommel as pm
-from pommel.problem import PROBLEM_MEMBERS, ConvexSet, Steps, Vector
+from pommel.problem import PROBLEM_MEMBERS, ConvexSet, NaturalSteps, Sampling, Vector
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
@@ -74,12 +74,23 @@ FAULTS: list[tuple[str, str, Callable[[Any], Any]]] = [
     ("objective(x) is not saddle", "objective", lambda old: lambda x: 1.001 * old(x)),
     ("respond(x) is not best_response(x)", "respond", lambda old: lambda x: old(x)._replace(objective=0.0)),
     ("objective(x) lies below lower_bound()", "lower_bound", lambda old: lambda: 1e6),
-    ("natural_steps(x, best_response(x)) must be finite", "natural_steps", lambda old: lambda *_: Steps(np.nan, 1.0)),
+    (
+        "natural_steps(x, best_response(x)) must be finite",
+        "natural_steps",
+        lambda old: lambda *_: NaturalSteps(np.nan, 1.0),
+    ),
+    (
+        "natural_steps(x, best_response(x)) are others with what respond(x) has read",
+        "respond",
+        lambda old: lambda x: old(x)._replace(read=np.zeros(N)),
+    ),
+    (f"dual_curvature = {1.01 * N:.6g} is not that of phi*", "dual_curvature", lambda old: 1.01 * old),
     (f"draw gives row {N}, there are {N}", "draw", lambda old: lambda *how: old(*how) + 1),
     ('biased for sampling="uniform"', "draw", lambda old: lambda *how: min(old(*how), N - 2)),
     ("its mean is not gradients(x, y)[0]", "sample_gradients", times(1.1, 1.0)),
     ("its mean is not gradients(x, y)[1]", "sample_gradients", times(1.0, 1.1)),
     ('biased for sampling="dual"', "sample_gradients", times(1.1, 1.0, only="dual")),
+    ('biased for sampling="mixed"', "sample_gradients", times(1.1, 1.0, only="mixed")),
     ('constants("uniform").M = 0.001 is no bound', "constants", lambda old: lambda how: replace(old(how), M=1e-3)),
     ('constants("uniform").B = 0.001 is no bound', "constants", lambda old: lambda how: replace(old(how), B=1e-3)),
 ]
@@ -119,6 +130,9 @@ class HalfSquare(pm.Mean):
         y = self.best_response(losses, weights)
         return float(losses @ y) - self.value(y, weights)
 
+    def curvature(self, weights: Vector) -> None:
+        return None  # it is a quadratic around 0, not around y0
+
 
 def test_only_a_simplex_has_a_center(rng: np.random.Generator, seed: int) -> None:
     problem = quadratics(rng, divergence=HalfSquare())
@@ -128,6 +142,23 @@ def test_only_a_simplex_has_a_center(rng: np.random.Generator, seed: int) -> Non
     problem.respond = lambda x: respond(x)._replace(center=1.0)
     with pytest.raises(AssertionError, match="dual_set sees the center"):
         pm.check_problem(problem, random_state=seed)
+
+
+@pytest.mark.parametrize("sampling", ["dual", "mixed"])
+def test_rows_are_drawn_by_y_only_where_y_is_a_distribution(sampling: Sampling, rng: np.random.Generator) -> None:
+    """Weights in a box are none, and say so before any work."""
+    problem = quadratics(rng, divergence=HalfSquare())
+    x, y = np.zeros(problem.d), np.full(N, 0.5 / N)
+    for refused in (
+        lambda: problem.draw(0.5, y, sampling),
+        lambda: problem.sample_gradients(x, y, 0, sampling),
+        lambda: problem.natural_steps(x, y, sampling),
+        lambda: pm.RSPDsc(sampling=sampling).solve(problem),
+        lambda: pm.RSPDsc(sampling=sampling, primal_step=0.1, dual_step=0.1).solve(problem),
+    ):
+        with pytest.raises(ValueError, match=f'^sampling="{sampling}" draws i ~ y, but .* more than distributions$'):
+            refused()
+    assert pm.RSPDsc().solve(problem, tol=0, max_passes=20).n_passes == 20  # "auto" does not draw by y
 
 
 @pytest.mark.parametrize("member", PROBLEM_MEMBERS)

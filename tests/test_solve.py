@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
-from small_problems import D, N, binary_data
+from small_problems import D, N, binary_data, quadratics
 
 import pommel as pm
 from pommel import solve as solve_module
@@ -73,8 +73,8 @@ def bowl(bottom: float = 0.0, **options: Any) -> pm.FunctionProblem:
     return pm.FunctionProblem(**parts | options)
 
 
-def dro(rng: np.random.Generator) -> pm.DRO:
-    return pm.DRO(*binary_data(rng), divergence=pm.ChiSquare(1.0 / N), regularizer=pm.L2(0.1))
+def dro(rng: np.random.Generator, divergence: Any = pm.ChiSquare(1.0 / N)) -> pm.DRO:
+    return pm.DRO(*binary_data(rng), divergence=divergence, regularizer=pm.L2(0.1))
 
 
 def bits(solution: pm.Solution) -> list[Any]:
@@ -130,27 +130,84 @@ def test_callback_that_says_nothing_does_not_stop(answer: Any) -> None:
     assert sol.status is pm.Status.FINISHED
 
 
+@pytest.mark.parametrize("kind", ["DRO", "stiff DRO", "functions", "stiff functions", "AUC"])
 @pytest.mark.parametrize("solver", RESTARTED, ids=lambda solver: solver.name)
 @pytest.mark.parametrize("max_passes", [1, 1.5, 2, 3, 17.3, 200])
-def test_budget_of_passes_is_never_exceeded(solver: Solver, max_passes: float, rng: np.random.Generator) -> None:
-    """Every gradient a problem is asked for is in the count, and little of the budget is left."""
-    problem, spent = dro(rng), 0
-    prices = {"sample_gradients": 1, "respond": N, "natural_steps": N, "constants": 2 * N}
+def test_budget_of_passes_is_never_exceeded(
+    kind: str, solver: Solver, max_passes: float, rng: np.random.Generator
+) -> None:
+    """Every gradient a problem is asked for is in the count, and little of the budget is left.
 
-    def priced(name: str, answer: Callable[..., Any]) -> Callable[..., Any]:
+    What a pass has read already, or P(0), is used again and costs nothing.
+    """
+    lam = 0.05 / N if "stiff" in kind else 1.0 / N
+    problem: Any = dro(rng, pm.ChiSquare(lam))
+    if "functions" in kind:
+        problem = quadratics(rng, divergence=pm.ChiSquare(lam))
+    elif kind == "AUC":
+        problem = pm.AUC(*binary_data(rng), constraint=pm.L2Ball(1.0))
+    spent = 0
+
+    def respond(x: Vector) -> Any:
+        nonlocal spent
+        spent += N
+        return problem.respond(x)
+
+    def natural_steps(x: Vector, y: Vector, sampling: Any, read: Any) -> Any:
+        nonlocal spent
+        spent += N if read is None else 0
+        return problem.natural_steps(x, y, sampling, read)
+
+    def constants(sampling: Any, objective: float | None) -> Any:
+        nonlocal spent
+        spent += 2 * N if objective is None else N
+        return problem.constants(sampling, objective)
+
+    def sample_gradients(*arguments: Any) -> Any:
+        nonlocal spent
+        spent += 1
+        return problem.sample_gradients(*arguments)
+
+    counted = {
+        "respond": respond,
+        "natural_steps": natural_steps,
+        "constants": constants,
+        "sample_gradients": sample_gradients,
+    }
+    sol = solver.solve(
+        SimpleNamespace(**{name: getattr(problem, name) for name in PROBLEM_MEMBERS} | counted),
+        tol=0,
+        max_passes=max_passes,
+    )
+    assert sol.status is pm.Status.MAX_PASSES
+    assert sol.n_gradients == spent and sol.n_passes == spent / N
+    assert max_passes * N - 2 * N < spent <= max_passes * N
+
+
+@pytest.mark.parametrize("solver", RESTARTED, ids=lambda solver: solver.name)
+def test_every_call_of_a_users_functions_is_paid_for(solver: Solver, rng: np.random.Generator) -> None:
+    """Gradients asked for in natural steps, too: at most a pass of losses comes with each pass of them."""
+    calls = {"losses": 0, "gradient": 0}
+    plain = quadratics(rng)
+
+    def counted(name: str, answer: Callable[..., Any]) -> Callable[..., Any]:
         def ask(*arguments: Any) -> Any:
-            nonlocal spent
-            spent += prices[name]
+            calls[name] += 1
             return answer(*arguments)
 
         return ask
 
-    free = {name: getattr(problem, name) for name in PROBLEM_MEMBERS}
-    counted = SimpleNamespace(**free | {name: priced(name, free[name]) for name in prices})
-    sol = solver.solve(counted, tol=0, max_passes=max_passes)
-    assert sol.status is pm.Status.MAX_PASSES
-    assert sol.n_gradients == spent and sol.n_passes == spent / N
-    assert max_passes * N - 2 * N < spent <= max_passes * N
+    problem = quadratics(
+        rng,
+        losses=counted("losses", plain._losses),
+        gradient=counted("gradient", plain._gradient),
+        loss=lambda x, i: plain._losses(x)[i],
+    )
+    sol = solver.solve(problem, x0=np.ones(D), tol=0, max_passes=40)
+    steps = int(sol.history["steps"].sum())
+    passes = (sol.n_gradients - steps) / N
+    assert calls["losses"] <= passes
+    assert calls["gradient"] - steps <= N * (passes - len(sol.history.rows))  # those that tell the objective need none
 
 
 def test_time_is_limited() -> None:

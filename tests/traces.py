@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from boxes import RobustHinge, Stage, Vector
@@ -21,6 +22,7 @@ class Recorder(Reference):
         super().__init__(problem)
         self.rules: list[GradientStep] = []
         self.stages: list[Stage] = []
+        self.seeds: list[Any] = []  # of the draws
 
     def run(
         self,
@@ -33,6 +35,7 @@ class Recorder(Reference):
         past: Averages | None = None,
     ) -> Averages:
         self.rules.append(rule)
+        self.seeds.append(rng.bit_generator.state)
         self._x, self._y = [x], [y]
         averages = super().run(rule, x, y, steps, rng, past=past)
         self.stages.append(Stage(np.array(self._x), np.array(self._y), averages.x))
@@ -54,7 +57,7 @@ def trace(solver: Solver, problem: Problem, x0: Vector, seed: int) -> Recorder:
 
 
 def robust_hinge(
-    rng: np.random.Generator, lam1: float = 1.0 / N, **options: bool
+    rng: np.random.Generator, lam1: float = 1.0 / N, **options: Any
 ) -> tuple[Problem, RobustHinge, Vector]:
     """Pommel's problem, the boxes' own, and a start."""
     X, labels = binary_data(rng)

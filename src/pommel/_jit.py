@@ -14,24 +14,30 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
+import re
 from collections import namedtuple
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from numbers import Real
 from pathlib import Path
 from typing import Any, TypeVar
 
+from llvmlite import ir
 from numba import cfunc, config, njit, types
+from numba.core import cgutils
 from numba.core.datamodel import models, register_default
-from numba.core.errors import NumbaError
-from numba.extending import overload_method, typeof_impl
+from numba.extending import intrinsic, overload, overload_method, typeof_impl
 
-__all__ = ["NotCompilable", "kernel", "pointer", "protocol", "state"]
+__all__ = ["NotCompilable", "inlined", "kernel", "pointer", "prefetch", "protocol", "state"]
 
 OPTIONS = {"nogil": True, "error_model": "numpy", "_nrt": False}
 
 SOURCES = sorted(Path(__file__).parent.rglob("*.py"))
 VERSION = hashlib.sha256(b"".join(path.read_bytes() for path in SOURCES)).hexdigest()[:12]
 """Numba's cache looks at the file of a kernel only; this one changes with any file a kernel may call."""
+
+METHODS: set[str] = set()
+"""Names that kernels call on states."""
 
 Class = TypeVar("Class", bound=type)
 
@@ -71,6 +77,12 @@ register_default(StateType)(models.TupleModel)
 
 def state(cls: Class) -> Class:
     """Class decorator: values of this NamedTuple are states."""
+    hidden = METHODS.intersection(cls._fields)  # type: ignore[attr-defined]
+    if hidden:
+        raise TypeError(
+            f"a field of {cls.__name__} cannot be named {', '.join(sorted(hidden))}: kernels call a method of that "
+            "name, and would find the field instead"
+        )
     typeof_impl.register(cls)(lambda value, c: StateType([typeof_impl(field, c) for field in value], cls))
     return cls
 
@@ -78,6 +90,7 @@ def state(cls: Class) -> Class:
 def protocol(cls: Class) -> Class:
     """Class decorator: kernels may call the methods declared here on any state that has them."""
     for name, stub in inspect.getmembers(cls, inspect.isfunction):
+        METHODS.add(name)
 
         def resolve(self: Any, *args: Any, name: str = name) -> Any:
             return getattr(self.instance_class, name, None)
@@ -94,19 +107,100 @@ def pointer(part: Any, method: str) -> Any:
     """
     if config.DISABLE_JIT:
         return getattr(part, method)
-    names = (name for name in dir(part) if not name.startswith("_"))
-    numbers = {name: getattr(part, name) for name in names}
-    numbers = {name: float(value) for name, value in numbers.items() if isinstance(value, Real)}
-    return _pointer(getattr(type(part), method), tuple(numbers.items()))
+    bound = getattr(part, method)  # may be static, or the instance's own
+    function = getattr(bound, "__func__", bound)
+    function = getattr(function, "py_func", function)
+    if not inspect.isfunction(function):
+        raise NotCompilable(f"{type(part).__name__}.{method} cannot be compiled: it is not a Python function")
+    return _pointer(function, inspect.ismethod(bound), tuple(_numbers(part)), tuple(_reads(function)))
 
 
 @functools.lru_cache(maxsize=64)
-def _pointer(function: Callable[..., float], numbers: tuple[tuple[str, float], ...]) -> Any:
-    # A tuple without fields cannot be compiled.
-    this = namedtuple("this", [name for name, _ in numbers] + ["nothing"])(*(value for _, value in numbers), 0.0)
+def _pointer(
+    function: Callable[..., float], takes_self: bool, numbers: tuple[tuple[str, float], ...], reads: tuple[Any, ...]
+) -> Any:
+    # A tuple without fields cannot be compiled; names that would not do are not those of attributes the loss can read.
+    this = namedtuple("this", [name for name, _ in numbers] + ["nothing"], rename=True)(*(x for _, x in numbers), 0.0)
     compiled = njit(function, error_model="numpy")
     try:
-        return cfunc("f8(f8, f8)")(lambda margin, label: compiled(this, margin, label))
-    except NumbaError as error:
-        reason = str(error).strip().splitlines()[0]
-        raise NotCompilable(f"{function.__qualname__} cannot be compiled: {reason}") from error
+        if takes_self:
+            return cfunc("f8(f8, f8)")(lambda margin, label: _number(compiled(this, margin, label)))
+        return cfunc("f8(f8, f8)")(lambda margin, label: _number(compiled(margin, label)))
+    except Exception as error:  # mostly, but not always, one of Numba's own
+        raise NotCompilable(f"{function.__qualname__} cannot be compiled: {_reason(error)}") from error
+
+
+def _numbers(part: Any) -> Iterator[tuple[str, float]]:
+    """The public attributes that hold numbers."""
+    for name in dir(part):
+        with suppress(Exception):  # a property may raise
+            if not name.startswith("_") and isinstance(value := getattr(part, name), Real):
+                yield name, float(value)
+
+
+def _number(value: Any) -> Any:
+    """A number as it is; an array without axes, which `np.where` makes of numbers, as a number."""
+
+
+@overload(_number, strict=False)
+def _compiled_number(value: Any) -> Any:
+    if isinstance(value, types.Array) and value.ndim == 0:
+        return lambda value: value[()]
+    return lambda value: value
+
+
+def _reason(error: Exception) -> str:
+    """The one line of Numba's many that says what it met."""
+    lines = (line.strip() for line in str(error).splitlines())
+    reason = next((line for line in lines if line and not line.startswith("Failed in ")), type(error).__name__)
+    attribute = re.match(r"Unknown attribute '(\w+)' of type this\(", reason)
+    return f"self.{attribute[1]} is not a public attribute that holds a number" if attribute else reason.rstrip(".")
+
+
+def _reads(function: Any) -> Iterator[Any]:
+    """What a function reads besides its arguments, and what those it calls read: while that stays, so do its values.
+
+    In a process that has compiled a function, all this may be given other values, or be defined anew.
+    """
+    functions = [function]
+    for caller in functions:
+        scopes = [caller.__globals__]
+        values = [cell.cell_contents for cell in caller.__closure__ or ()]
+        for scope in scopes:
+            for value in (scope[name] for name in caller.__code__.co_names if name in scope):
+                if not inspect.ismodule(value):
+                    values.append(value)
+                elif all(vars(value) is not known for known in scopes):
+                    scopes.append(vars(value))
+        for value in values:
+            called = getattr(value, "py_func", value)
+            if inspect.isfunction(called) and called not in functions:
+                functions.append(called)
+            try:
+                hash(value)
+            except TypeError:
+                yield object()  # like nothing else: it may have changed inside
+            else:
+                yield type(value), value
+
+
+def prefetch(array: Any, index: int) -> None:
+    """Ask for the cache line of an entry of an array, counted from its first, before it is needed. Reads nothing."""
+
+
+@intrinsic
+def _prefetch(context: Any, array: Any, index: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        place = builder.bitcast(builder.gep(data, [arguments[1]]), byte)
+        builder.call(function, [place, number(0), number(3), number(1)])  # to read, to be kept, data
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), generate
+
+
+if not config.DISABLE_JIT:
+    prefetch = _prefetch

@@ -41,14 +41,30 @@ def check_choice(value: Any, name: str, choices: tuple[str, ...]) -> None:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
 
 
+def check_unmasked(values: Any, name: str) -> None:
+    """A mask would be dropped without a word."""
+    if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
+        raise ValueError(f"{name} is a masked array with masked entries: fill them, or leave their rows out")
+
+
 def check_vector(values: ArrayLike, size: int, name: str) -> Vector:
     """A finite float vector of the given length; a copy, so that nobody can change it from outside."""
+    check_unmasked(values, name)
     vector = np.array(values, dtype=np.float64)
     if vector.shape != (size,):
         raise ValueError(f"{name} must have shape ({size},), got {vector.shape}")
     if not np.isfinite(vector).all():
         raise ValueError(f"{name} has {np.sum(~np.isfinite(vector))} entries that are NaN or infinite")
     return vector
+
+
+def check_values(values: Any, name: str) -> None:
+    """What a user's function of two numbers gives for two arrays of length two."""
+    if np.shape(values) != (2,):
+        raise ValueError(
+            f"{name} must take arrays and answer with one of the same shape: for arrays of length 2 the shape of its "
+            f"answer is {np.shape(values)}"
+        )
 
 
 def check_weights(values: ArrayLike | None, n: int, name: str = "sample_weight") -> Vector:
@@ -58,6 +74,8 @@ def check_weights(values: ArrayLike | None, n: int, name: str = "sample_weight")
     weights = check_vector(values, n, name)
     if weights.min() < 0.0:
         raise ValueError(f"{name} must be >= 0, row {int(weights.argmin())} has {weights.min()}")
+    if not np.isfinite(weights.sum()):
+        raise ValueError(f"the sum of {name} is too large for a number")
     if weights.sum() <= 0.0:
         raise ValueError(f"{name} is zero for every row")
     return weights
@@ -69,6 +87,7 @@ def check_binary_labels(labels: ArrayLike, weights: Vector) -> tuple[Vector, NDA
     Rows of weight zero count as removed: their labels may be anything.
     """
     n = weights.size
+    check_unmasked(labels, "labels")
     values, kept = np.asarray(labels), weights > 0.0
     if values.shape != (n,):
         raise ValueError(f"labels must have shape ({n},), one for each row of X, got {values.shape}")

@@ -52,6 +52,7 @@ def _faults(problem: Problem, rng: np.random.Generator, rtol: float) -> Iterator
         yield "best_response(x) lies outside dual_set"
     y = _inside(Y, best, rng)
     yield from _gradient_faults(problem, x, y, rng, rtol)
+    yield from _curvature_faults(problem, x, y, best, rtol)
     yield from _response_faults(problem, x, rtol)
     for sampling in get_args(Sampling):
         yield from _sampling_faults(problem, x, y, sampling, rtol)
@@ -102,11 +103,22 @@ def _gradient_faults(problem: Problem, x: Vector, y: Vector, rng: np.random.Gene
             yield f"{name} has the wrong sign" if opposite else f"{name} is wrong: saddle falls below its tangent"
 
 
+def _curvature_faults(problem: Problem, x: Vector, y: Vector, other: Vector, rtol: float) -> Iterator[str]:
+    """A quadratic phi* lies below its chord by curvature / 8 times the square of the chord's length."""
+    if problem.dual_curvature is None:
+        return
+    values = [problem.saddle(x, z) for z in (y, other, (y + other) / 2.0)]
+    expected = problem.dual_curvature / 8.0 * problem.dual_set.distance(y, other) ** 2
+    sizes = [abs(value) + abs(z @ problem.losses(x)) for z, value in zip((y, other), values, strict=False)]
+    if not abs(values[2] - (values[0] + values[1]) / 2.0 - expected) <= rtol * expected + ROUNDING * max(sizes):
+        yield f"dual_curvature = {problem.dual_curvature:.6g} is not that of phi*"
+
+
 def _response_faults(problem: Problem, x: Vector, rtol: float) -> Iterator[str]:
     losses, best, Y = problem.losses(x), problem.best_response(x), problem.dual_set
     if not _close(_ascend(Y, best, problem.gradients(x, best)[1], losses), best, rtol):
         yield "best_response(x) does not maximise saddle(x, .): a gradient step moves it"
-    value, response, steps = problem.objective(x), problem.respond(x), problem.natural_steps(x, best)
+    value, response = problem.objective(x), problem.respond(x)
     noise = ROUNDING * (abs(value) + abs(best @ losses))
     if not abs(problem.saddle(x, best) - value) <= noise:
         yield "objective(x) is not saddle(x, best_response(x))"
@@ -114,8 +126,11 @@ def _response_faults(problem: Problem, x: Vector, rtol: float) -> Iterator[str]:
         yield "respond(x) is not best_response(x) with objective(x)"
     if not value >= problem.lower_bound() - noise:
         yield "objective(x) lies below lower_bound()"
+    steps = problem.natural_steps(x, best)
     if not (np.isfinite(steps).all() and min(steps) >= 0.0):
         yield f"natural_steps(x, best_response(x)) must be finite and not negative, but are {steps}"
+    if not _close(np.array(problem.natural_steps(x, best, "uniform", response.read)), np.array(steps), ROUNDING):
+        yield "natural_steps(x, best_response(x)) are others with what respond(x) has read"
 
 
 def _sampling_faults(problem: Problem, x: Vector, y: Vector, sampling: Sampling, rtol: float) -> Iterator[str]:

@@ -20,6 +20,7 @@ one gradient            one sampled pair (grad_x, grad_y); a pass is n_rows of t
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, Protocol
@@ -40,7 +41,7 @@ class Loss(Protocol):
     """h(margin, label) of a linear model, l_i(x) = h(a_i'x, b_i).
 
     `value` and `derivative` are written with arithmetic and NumPy functions, so that the same lines serve a number
-    and an array.
+    and an array. They are all a solver needs; the theory and bounds need the constants, too.
     """
 
     lipschitz: float  # |h'| <= lipschitz
@@ -204,9 +205,26 @@ class Constants:
         return tuple(getattr(self, name) for name in names)
 
 
-PROBLEM_MEMBERS = tuple(Problem.__annotations__) + tuple(
-    name for name, member in vars(Problem).items() if callable(member) and not name.startswith("_")
-)
+def members(contract: type) -> tuple[str, ...]:
+    """What a contract on this page asks for."""
+    named = [name for name, member in vars(contract).items() if callable(member) or isinstance(member, property)]
+    return (*inspect.get_annotations(contract), *(name for name in named if not name.startswith("_")))
+
+
+PROBLEM_MEMBERS = members(Problem)
+
+
+def check_part(part: object, name: str, contract: type, optional: tuple[str, ...] = ()) -> None:
+    """Refuse, before any work, what is no loss, divergence, regularizer or set, and say what it lacks."""
+    if isinstance(part, type):
+        raise TypeError(f"{name} must be an instance: write {name}={part.__name__}(...), not {name}={part.__name__}")
+    needed = [member for member in members(contract) if member not in optional]
+    missing = [member for member in needed if not hasattr(part, member)]
+    if missing:
+        raise TypeError(
+            f"{name}={part!r} is not a {contract.__name__}: it must implement {', '.join(needed)}. "
+            f"Missing: {', '.join(missing)}."
+        )
 
 
 def check_members(problem: object) -> None:

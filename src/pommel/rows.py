@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.utils import check_array
 
-from pommel._validation import check_number, check_vector
+from pommel._validation import check_number, check_unmasked, check_vector
 from pommel.problem import Vector
 
 EXACT_NORM_SIDE = 1000
@@ -46,6 +46,7 @@ class Rows:
     """
 
     def __init__(self, X: Any, *, constant: float | None = None, column_scale: ArrayLike | None = None) -> None:
+        check_unmasked(X, "X")
         if sp.issparse(X):
             _check_structure(X)  # before compiled code converts it
         self.X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X")

@@ -76,7 +76,7 @@ def drive(
 
         steps = _engine_class(engine, problem)(problem, max_gradients=max_gradients, should_stop=should_stop)
         try:
-            status = run.follow(solver, steps, problem.primal_set.project(start), rng)
+            status = run.follow(solver, steps, solver.primal_set(problem).project(start), rng)
             if interrupted and status is not Status.CONVERGED:
                 status = Status.INTERRUPTED
             elif status is None:

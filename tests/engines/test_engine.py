@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import pommel as pm
 from pommel.engines import engine as engine_module
 from pommel.engines.engine import MAX_TRIES, SHRINK, Averages, Diverged, Engine, Exhausted, GradientStep, Walk
-from pommel.problem import Constants, Response, Steps
+from pommel.problem import Constants, NaturalSteps, Response
 
 N = 10
 CHUNK_SECONDS = {"never grow": 0.0, "always grow": math.inf}
@@ -24,23 +24,33 @@ START, DUAL = np.zeros(2), np.zeros(1)
 
 
 class Plain:
-    """Counts what it is asked for in gradients, each answer one pass of N, constants two."""
+    """Counts what it is asked for in gradients, each answer one pass of N, constants two.
+
+    A pass is spared where its answer is handed in: natural steps from what `respond` has read, if it says that, and
+    constants from an objective.
+    """
 
     n, d = N, 2
 
-    def __init__(self, objective: Callable[[np.ndarray], float] = lambda x: float(np.abs(x).sum())) -> None:
-        self.objective, self.spent = objective, 0
+    def __init__(
+        self, objective: Callable[[np.ndarray], float] = lambda x: float(np.abs(x).sum()), read: bool = False
+    ) -> None:
+        self.objective, self.spent, self.read = objective, 0, read
 
     def respond(self, x: np.ndarray) -> Response:
         self.spent += N
-        return Response(DUAL, self.objective(x), 7.0)
+        return Response(DUAL, self.objective(x), 7.0, 10.0 * x if self.read else None)
 
-    def natural_steps(self, x: np.ndarray, y: np.ndarray, sampling: str, read: None) -> Steps:
-        self.spent += N
-        return Steps(*x[:2])
+    def natural_steps(self, x: np.ndarray, y: np.ndarray, sampling: str, read: np.ndarray | None) -> NaturalSteps:
+        if read is None:
+            self.spent += N
+        else:
+            np.testing.assert_array_equal(read, 10.0 * x)
+        return NaturalSteps(*x[:2])
 
-    def constants(self, sampling: str) -> Constants:
-        self.spent += 2 * N
+    def constants(self, sampling: str, objective: float | None) -> Constants:
+        assert objective in (None, 0.0)  # P(0)
+        self.spent += 2 * N if objective is None else N
         return Constants(M=1.0)
 
 
@@ -132,17 +142,46 @@ def test_every_gradient_is_counted() -> None:
     start = spends(N, lambda: engine.restart(START))
     assert (start.objective, start.center) == (0.0, 7.0)
     spends(0, lambda: engine.restart(START))  # known already
-    spends(N, lambda: engine.restart(np.ones(2)))
-    assert spends(N, lambda: engine.natural_steps(start, "uniform")) == Steps(0.0, 0.0)
-    assert spends(2 * N, lambda: engine.constants("uniform")).M == 1.0
+    ones = spends(N, lambda: engine.restart(np.ones(2)))
+    assert spends(N, lambda: engine.natural_steps(ones, "uniform")) == NaturalSteps(1.0, 1.0)
+    assert spends(N, lambda: engine.constants(start)).M == 1.0  # P(0) is known
+    assert spends(2 * N, lambda: engine.constants(ones)).M == 1.0
     averages = spends(37 + N, lambda: engine.run(rule(), START, DUAL, 37, fresh()))  # it looks where it has come to
     spends(0, lambda: engine.restart(averages.x))
     assert engine.last_run == engine_module.RunReport(primal_step=1.0, dual_step=2.0, steps=37, tries=0)
 
 
-ACTIONS = st.lists(
-    st.sampled_from(["restart", "natural_steps", "constants"]) | st.integers(0, 60), min_size=1, max_size=12
-)
+def test_runs_may_start_from_the_same_point_again() -> None:
+    """It is still known where they started, whatever was evaluated since."""
+    problem = Plain()
+    engine = Adding(problem)
+    start = engine.restart(START)
+    ends = [engine.run(rule(), start.x, start.y, steps, fresh()).x for steps in (5, 6)]
+    spent = engine.n_gradients
+    assert engine.restart(start.x) is start
+    assert engine.restart(ends[1]).objective == problem.objective(ends[1])
+    assert engine.n_gradients == problem.spent == spent == 3 * N + 11
+    assert engine.restart(ends[0]).x is ends[0]  # from the run before: made anew
+    assert engine.n_gradients == problem.spent == spent + N
+
+
+def test_what_a_restart_has_read_is_not_read_again() -> None:
+    problem = Plain(read=True)
+    engine = Adding(problem)
+    start = engine.restart(np.array([1.0, 2.0]))
+    for _ in range(3):
+        assert engine.natural_steps(start, "uniform") == NaturalSteps(1.0, 2.0)
+    assert engine.n_gradients == problem.spent == N
+
+
+PRICES = {
+    "restart": N,
+    "natural_steps": N,
+    "natural_steps of what was read": 0,
+    "constants": 2 * N,
+    "constants at 0": N,
+}
+ACTIONS = st.lists(st.sampled_from(list(PRICES)) | st.integers(0, 60), min_size=1, max_size=12)
 
 
 @given(actions=ACTIONS, budget=st.floats(0.0, 200.0), limit=st.sampled_from([math.inf, 0.05, 0.0]))
@@ -152,16 +191,21 @@ def test_budget_is_never_exceeded(actions: list[Any], budget: float, limit: floa
     engine = Adding(problem, max_gradients=budget)
     engine.limit, engine.leap_at = limit, 20
     start = engine_module.Iterate(START, DUAL, 0.0, None)
+    elsewhere = engine_module.Iterate(np.ones(2), DUAL, 2.0, None, read=np.full(2, 10.0))
     for action in actions:
         left = budget - engine.n_gradients
-        price = {"restart": N, "natural_steps": N, "constants": 2 * N}.get(action, 0)
+        price = PRICES.get(action, 0)
         try:
             if action == "restart":
                 engine.restart(np.ones(2))
             elif action == "natural_steps":
                 engine.natural_steps(start, "uniform")
+            elif action == "natural_steps of what was read":
+                engine.natural_steps(elsewhere, "uniform")
             elif action == "constants":
-                engine.constants("uniform")
+                engine.constants(elsewhere)
+            elif action == "constants at 0":
+                engine.constants(start)
             else:
                 averages = engine.run(rule(), START, DUAL, action, fresh())
                 np.testing.assert_allclose(averages.x, engine.shrink * max(averages.steps - 1, 0) / 2.0, rtol=1e-13)

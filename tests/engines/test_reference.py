@@ -39,7 +39,7 @@ def test_steps_are_those_of_the_paper(
     """A run moves through the same points, averages x before each step, and stays in both sets."""
     problem = PROBLEMS[name](rng)
     x = problem.primal_set.project(rng.standard_normal(problem.d))
-    y, _, multiplier = problem.respond(x)
+    y, multiplier = problem.respond(x).y, problem.respond(x).center
     steps = problem.natural_steps(x, y, sampling)
     X, Y = problem.primal_set, problem.dual_set
     rule = GradientStep(steps.primal, steps.dual, X, Y, sampling, multiplier if center else None)

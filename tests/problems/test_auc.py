@@ -13,6 +13,7 @@ from sklearn.linear_model import RidgeClassifier
 from small_problems import auc, binary_data
 
 import pommel as pm
+from pommel.problem import Sampling
 
 exactly = np.vectorize(Fraction, otypes=[object])
 """Floats as fractions: the same formulas then hold no rounding error."""
@@ -123,7 +124,10 @@ def test_a_large_offset_costs_no_digits(rng: np.random.Generator) -> None:
 
 
 def test_natural_steps_follow_the_units_of_features(rng: np.random.Generator) -> None:
-    """At v = 0 no gradient reaches a or b, so the primal step is the plain 1 / scale^2; the dual one sees margins."""
+    """At v = 0 no gradient reaches a or b, so the primal step is the plain 1 / scale^2; the dual one sees margins.
+
+    The primal one is three times the size of P over the second moment.
+    """
     X, labels = binary_data(rng)
     plain = pm.AUC(X, labels, constraint=pm.L2Ball(1.0))
     other = pm.AUC(1024.0 * X, labels, constraint=pm.L2Ball(1.0 / 1024.0))
@@ -131,7 +135,9 @@ def test_natural_steps_follow_the_units_of_features(rng: np.random.Generator) ->
     ours, theirs = other.natural_steps(zero, np.zeros(1)), plain.natural_steps(zero, np.zeros(1))
     assert ours.primal * 1024.0**2 == theirs.primal
     k = np.where(labels > 0.0, 1.0 - plain.p, plain.p)
-    assert theirs.primal == pytest.approx(plain.q / np.mean(4.0 * k**2 * np.sum(X**2, axis=1)))
+    moment = np.mean(4.0 * k**2 * np.sum(X**2, axis=1))
+    assert theirs.primal == pytest.approx(3.0 * plain.q / moment)
+    assert ours.gradient / 1024.0 == theirs.gradient == pytest.approx(np.sqrt(moment))
     units = np.array([1024.0] * 3 + [1.0, 1.0])
     ours, theirs = (p.natural_steps(u, p.best_response(u)) for p, u in ((other, v / units), (plain, v)))
     assert ours.dual == theirs.dual
@@ -143,16 +149,17 @@ def test_natural_steps_are_zero_where_nothing_is_to_be_learnt() -> None:
     assert steps.primal == 0.0 and np.isfinite(steps.dual)
 
 
-def test_rows_are_not_drawn_by_the_dual_variable(rng: np.random.Generator) -> None:
+@pytest.mark.parametrize("sampling", ["dual", "mixed"])
+def test_rows_are_not_drawn_by_the_dual_variable(sampling: Sampling, rng: np.random.Generator) -> None:
     problem = pm.AUC(*binary_data(rng))
     v, alpha = np.zeros(problem.d), np.zeros(1)
     for refused in (
-        lambda: problem.draw(0.5, alpha, "dual"),
-        lambda: problem.sample_gradients(v, alpha, 0, "dual"),
-        lambda: problem.natural_steps(v, alpha, "dual"),
-        lambda: problem.constants("dual"),
+        lambda: problem.draw(0.5, alpha, sampling),
+        lambda: problem.sample_gradients(v, alpha, 0, sampling),
+        lambda: problem.natural_steps(v, alpha, sampling),
+        lambda: problem.constants(sampling),
     ):
-        with pytest.raises(ValueError, match='AUC has one dual variable, so rows are drawn with sampling="uniform"'):
+        with pytest.raises(ValueError, match=f'rows are drawn with sampling="uniform", got {sampling!r}$'):
             refused()
 
 

@@ -136,6 +136,19 @@ def test_constants_of_dro_are_those_of_the_paper(lam2: float, rng: np.random.Gen
     known = asdict(problem.constants())
     assert {name: known[name] for name in expected} == pytest.approx(expected, rel=1e-9)
     assert problem.constants("dual").M == pytest.approx(a + lam2 * R, rel=1e-9)
+    # Half of the rows drawn each way: y_i is at most 2 q_i, and q_i at least 1 / 2n.
+    mixed = problem.constants("mixed")
+    assert mixed.M == pytest.approx(2.0 * a + lam2 * R, rel=1e-9)
+    assert mixed.B == pytest.approx(2.0 * N * (1.0 + a * R) + N * lam1 * np.sqrt(N**2 - N), rel=1e-9)
+
+
+@every_problem
+def test_an_objective_that_is_known_is_not_computed_again(name: str, rng: np.random.Generator) -> None:
+    problem = PROBLEMS[name](rng)
+    known = problem.constants("uniform")
+    start = problem.objective(problem.primal_set.project(np.zeros(problem.d)))
+    problem.objective = lambda x: pytest.fail("the objective is computed again")
+    assert problem.constants("uniform", start) == known
 
 
 @pytest.mark.parametrize("kind", [pm.AUC, partial(pm.DRO, divergence=pm.ChiSquare(0.1))], ids=["AUC", "DRO"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from small_problems import DIVERGENCES, WEIGHTS, N, binary_data, dro
 import pommel as pm
 from pommel.problem import Divergence, Sampling
 
-SAMPLINGS: tuple[Sampling, ...] = ("uniform", "dual")
+SAMPLINGS: tuple[Sampling, ...] = get_args(Sampling)
 
 
 def known(problem: pm.DRO, sampling: Sampling) -> dict[str, float]:
@@ -147,33 +147,23 @@ def test_extreme_units_of_features_change_nothing(loss: Any, scale: float, rng: 
     np.testing.assert_allclose(ours[0] / scale, theirs[0], rtol=1e-13, atol=1e-15)
     np.testing.assert_allclose(ours[1], theirs[1], rtol=1e-13, atol=1e-15)
     ours, theirs = extreme.natural_steps(x / scale, y), plain.natural_steps(x, y)
-    assert (ours.primal * scale**2, ours.dual) == pytest.approx(theirs, rel=1e-13)
+    assert (ours.primal * scale**2, ours.dual, ours.gradient / scale, ours.stiff) == pytest.approx(theirs, rel=1e-13)
     powers = {"M": 1, "G": 1, "mu": 2, "c": -1, "radius": -1}
     rescaled = {name: value / scale ** powers.get(name, 0) for name, value in known(extreme, "uniform").items()}
     assert rescaled == pytest.approx(known(plain, "uniform"), rel=1e-12)
 
 
-class TestNaturalSteps:
-    """At x = 0 with hinge loss all losses are 1, so the steps are known; everywhere they follow every unit."""
-
-    @pytest.mark.parametrize("lam1", [1e-3, 0.5])
-    def test_at_zero(self, lam1: float, rng: np.random.Generator) -> None:
-        X, labels = binary_data(rng)
-        problem = pm.DRO(X, labels, divergence=pm.ChiSquare(lam1))
-        for sampling in SAMPLINGS:
-            steps = problem.natural_steps(np.zeros(problem.d), problem.y0, sampling)
-            assert steps.primal == pytest.approx(1.0 / np.mean(np.sum(X**2, axis=1)), rel=1e-12)
-            assert steps.dual == pytest.approx(min(1.0, N * lam1) / (N**3 * lam1), rel=1e-12)
-
-    def test_in_other_units_of_features(self, rng: np.random.Generator) -> None:
-        X, labels = binary_data(rng)
-        plain = pm.DRO(X, labels, divergence=pm.ChiSquare(0.1), regularizer=pm.L2(0.1))
-        other = pm.DRO(1024.0 * X, labels, divergence=pm.ChiSquare(0.1), regularizer=pm.L2(0.1 * 1024.0**2))
-        x = rng.standard_normal(plain.d)
-        y = plain.best_response(x)
-        for sampling in SAMPLINGS:
-            ours, theirs = other.natural_steps(x / 1024.0, y, sampling), plain.natural_steps(x, y, sampling)
-            assert (ours.primal * 1024.0**2, ours.dual) == theirs
+@pytest.mark.parametrize("sampling", SAMPLINGS)
+@pytest.mark.parametrize("lam1", [1e-3, 0.1], ids=["stiff", ""])
+def test_natural_steps_follow_the_units_of_features(lam1: float, sampling: Sampling, rng: np.random.Generator) -> None:
+    """To the last bit, with units of a power of two."""
+    X, labels = binary_data(rng)
+    plain = pm.DRO(X, labels, divergence=pm.ChiSquare(lam1), regularizer=pm.L2(0.1))
+    other = pm.DRO(1024.0 * X, labels, divergence=pm.ChiSquare(lam1), regularizer=pm.L2(0.1 * 1024.0**2))
+    x = rng.standard_normal(plain.d)
+    y = plain.best_response(x)
+    ours, theirs = other.natural_steps(x / 1024.0, y, sampling), plain.natural_steps(x, y, sampling)
+    assert (ours.primal * 1024.0**2, ours.dual, ours.gradient / 1024.0, ours.stiff) == theirs
 
 
 @pytest.fixture(scope="module")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
 from small_problems import WEIGHTS, D, N, binary_data, quadratics
 
 import pommel as pm
+from pommel.problem import Sampling
 
 
 def test_a_linear_model_written_by_hand_is_dro(rng: np.random.Generator) -> None:
@@ -28,7 +29,7 @@ def test_a_linear_model_written_by_hand_is_dro(rng: np.random.Generator) -> None
     y = by_hand.best_response(x)
     np.testing.assert_allclose(y, dro.best_response(x), rtol=1e-12)
     assert by_hand.objective(x) == pytest.approx(dro.objective(x), rel=1e-12)
-    for sampling in ("uniform", "dual"):
+    for sampling in get_args(Sampling):
         for ours, theirs in [
             (by_hand.gradients(x, y), dro.gradients(x, y)),
             (by_hand.sample_gradients(x, y, 0, sampling), dro.sample_gradients(x, y, 0, sampling)),
@@ -55,7 +56,9 @@ def test_natural_steps_follow_the_units_of_losses(rng: np.random.Generator) -> N
     x = rng.standard_normal(D)
     y = plain.best_response(x)
     ours, theirs = other.natural_steps(x, y), plain.natural_steps(x, y)
-    assert (ours.primal * units, ours.dual * units) == pytest.approx(theirs, rel=1e-12)
+    assert (ours.primal * units, ours.dual * units, ours.gradient / units, ours.stiff) == pytest.approx(
+        theirs, rel=1e-12
+    )
 
 
 @pytest.mark.parametrize(

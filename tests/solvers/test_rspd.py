@@ -23,7 +23,14 @@ def test_every_iterate_is_that_of_the_box(rng: np.random.Generator, seed: int, v
     """Radii are so small that both balls bind again and again."""
     problem, f, x0 = robust_hinge(rng)
     solver = pm.RSPD(
-        stage_length=40, n_stages=4, primal_radius=0.4, dual_radius=0.1, v=v, dual_gradient="whole", **STEPS
+        stage_length=40,
+        n_stages=4,
+        primal_radius=0.4,
+        dual_radius=0.1,
+        v=v,
+        sampling="uniform",
+        dual_gradient="whole",
+        **STEPS,
     )
     engine = trace(solver, problem, x0, seed)
     assert_same_stages(engine.stages, boxes.rspd(f, boxes.drawn(seed), x0=x0, **BOX, R_x=0.4, R_y=0.1, v=v))
@@ -37,10 +44,14 @@ def farthest(points: np.ndarray) -> float:
     return float(np.linalg.norm(points - points[0], axis=1).max())
 
 
-@pytest.mark.parametrize("sampling", ["uniform", "dual"])
-@pytest.mark.parametrize("dual_gradient", ["whole", "centred"])
-def test_every_iterate_without_balls(rng: np.random.Generator, seed: int, sampling: str, dual_gradient: str) -> None:
-    problem, f, x0 = robust_hinge(rng, dual_sampling=sampling == "dual", centred=dual_gradient == "centred")
+@pytest.mark.parametrize("dual_gradient", ["whole", "centred", "implicit"])
+@pytest.mark.parametrize(("sampling", "by_y"), [("uniform", 0.0), ("dual", 1.0), ("mixed", 0.5)])
+def test_every_iterate_without_balls(
+    rng: np.random.Generator, seed: int, sampling: str, by_y: float, dual_gradient: str
+) -> None:
+    problem, f, x0 = robust_hinge(
+        rng, by_y=by_y, centred=dual_gradient == "centred", implicit=dual_gradient == "implicit"
+    )
     free = {"primal_radius": inf, "dual_radius": inf}
     solver = pm.RSPD(stage_length=40, n_stages=4, sampling=sampling, dual_gradient=dual_gradient, **free, **STEPS)
     box = boxes.rspd(f, boxes.drawn(seed), x0=x0, **BOX, R_x=inf, R_y=inf, v=1.0)

@@ -16,13 +16,15 @@ STEPS = {"primal_step": 0.2, "dual_step": 0.05}
 BOX = {"S": 4, "T": 25, "eta_x": 0.2, "eta_y": 0.05}
 
 
-@pytest.mark.parametrize("sampling", ["uniform", "dual"])
-@pytest.mark.parametrize("dual_gradient", ["whole", "centred"])
+@pytest.mark.parametrize("dual_gradient", ["whole", "centred", "implicit"])
+@pytest.mark.parametrize(("sampling", "by_y"), [("uniform", 0.0), ("dual", 1.0), ("mixed", 0.5)])
 def test_every_iterate_is_that_of_the_box(
-    rng: np.random.Generator, seed: int, sampling: str, dual_gradient: str
+    rng: np.random.Generator, seed: int, sampling: str, by_y: float, dual_gradient: str
 ) -> None:
     """With n lam1 = 0.1, so that weights are clipped at zero."""
-    problem, f, x0 = robust_hinge(rng, 0.1 / N, dual_sampling=sampling == "dual", centred=dual_gradient == "centred")
+    problem, f, x0 = robust_hinge(
+        rng, 0.1 / N, by_y=by_y, centred=dual_gradient == "centred", implicit=dual_gradient == "implicit"
+    )
     solver = pm.RSPDsc(stage_length=25, n_stages=4, sampling=sampling, dual_gradient=dual_gradient, **STEPS)
     engine = trace(solver, problem, x0, seed)
     assert [len(stage.x) - 1 for stage in engine.stages] == [25, 50, 100, 200]
@@ -32,7 +34,7 @@ def test_every_iterate_is_that_of_the_box(
 
 def test_solve_restarts_where_the_box_does_and_counts_every_gradient(rng: np.random.Generator, seed: int) -> None:
     problem, f, x0 = robust_hinge(rng)
-    solver = pm.RSPDsc(stage_length=25, n_stages=4, dual_gradient="whole", **STEPS)
+    solver = pm.RSPDsc(stage_length=25, n_stages=4, sampling="uniform", dual_gradient="whole", **STEPS)
     solution = solver.solve(problem, x0=x0, tol=0, max_passes=None, random_state=seed)
     points = [x0, *(stage.average for stage in boxes.rspd_sc(f, boxes.drawn(seed), x0=x0, **BOX))]
     objectives = [f.P(point) for point in points]
@@ -70,7 +72,8 @@ def test_the_gap_falls_like_one_over_the_gradients(seed: int) -> None:
     def slope(gradients: np.ndarray, gaps: np.ndarray) -> float:
         return float(np.polyfit(np.log(gradients), np.log(gaps), 1)[0])
 
-    restarted = medians(pm.RSPDsc(stage_length=50, primal_step=0.1, dual_step=0.0025, dual_gradient="whole"))
+    given = {"primal_step": 0.1, "dual_step": 0.0025, "sampling": "uniform", "dual_gradient": "whole"}
+    restarted = medians(pm.RSPDsc(stage_length=50, **given))
     averaged = medians(pm.PDSG(primal_step=1.0, dual_step=0.01))
     assert restarted[0][-1] >= 100 * restarted[0][0]
     assert slope(*restarted) <= -0.85

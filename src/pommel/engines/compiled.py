@@ -30,13 +30,16 @@ class LazyWalk(Walk):
         self.measured = True  # no step has been made since the dual variable's distance from the start was measured
 
     def write_out(self) -> None:
+        """The end of the walk: the states, the largest things in memory besides X, are let go."""
         self.x, self.y, self.sum_x = self.primal.point(), self.dual.point(), self.primal.running_sum()
+        self.primal = self.dual = None
 
 
 class Compiled(Reference):
     """Steps by kernels where a lazy form of them is known; by the reference engine, O(n + d) each, where none is."""
 
     name = "compiled"
+    FIRST_CHUNK = 4096
 
     def __init__(self, problem: Problem, **limits: Any) -> None:
         super().__init__(problem, **limits)
@@ -56,6 +59,7 @@ class Compiled(Reference):
     def begin(self, rule: GradientStep, x: Vector, y: Vector) -> Walk:
         primal, dual = _first("primal_state", self.problem, rule, x), _first("dual_state", self.problem, rule, y)
         if primal is None or dual is None:
+            self.name = "compiled, with steps by the reference engine"
             return super().begin(rule, x, y)
         sampling = sampling_state(self.problem, rule)
         return LazyWalk(x, y, model=self._model, sampling=sampling, primal=primal, dual=dual)

@@ -109,6 +109,8 @@ class Engine(ABC):
     """
 
     name: str
+    FIRST_CHUNK = 16
+    """Steps of a run's first chunk."""
 
     @classmethod
     def missing(cls, problem: Problem) -> str | None:
@@ -123,7 +125,8 @@ class Engine(ABC):
         self.stopped = False  # should_stop has said so
         self.shrink = 1.0  # factor on all steps, lowered when a run diverges
         self.last_run: RunReport | None = None
-        self._last: Iterate | None = None
+        self._last: Iterate | None = None  # evaluated last
+        self._start: Iterate | None = None  # where the last run started
 
     def begin(self, rule: GradientStep, x: Vector, y: Vector) -> Walk:
         """A walk that stands at (x, y)."""
@@ -138,9 +141,10 @@ class Engine(ABC):
 
     @np.errstate(all="ignore")
     def restart(self, x: Vector) -> Iterate:
-        """x with y = A(x), for one pass over the rows; free for the point where the last run started."""
-        if self._last is not None and self._last.x is x:
-            return self._last
+        """x with y = A(x), for one pass over the rows; free for the point where the last run started or ended."""
+        for known in (self._last, self._start):
+            if known is not None and known.x is x:
+                return known
         self._pay(passes=1)
         iterate = Iterate(x, *self.problem.respond(x))
         if np.isfinite(iterate.objective):  # else the run will be made again from the start that is remembered
@@ -177,6 +181,8 @@ class Engine(ABC):
         made again from its start with smaller ones, which are kept for the rest of the solve; `Diverged` is raised when
         that does not help either.
         """
+        if self._last is not None and self._last.x is x:
+            self._start = self._last
         for tries in range(MAX_TRIES + 1):
             scaled = replace(rule, primal_step=self.shrink * rule.primal_step, dual_step=self.shrink * rule.dual_step)
             # A generator of its own for each try: how far a failed one got depends on the time it had.
@@ -204,7 +210,7 @@ class Engine(ABC):
         self.n_gradients += passes * self.problem.n
 
     def _walk(self, rule: GradientStep, x: Vector, y: Vector, steps: int, rng: np.random.Generator) -> Walk:
-        walk, chunk = self.begin(rule, x, y), 16
+        walk, chunk = self.begin(rule, x, y), self.FIRST_CHUNK
         while walk.finite and walk.steps < steps and not self.exhausted():
             started, before = time.perf_counter(), walk.steps
             self.advance(rule, walk, rng.random(int(min(chunk, steps - walk.steps, self._steps_left()))))

@@ -144,12 +144,14 @@ def _race(
     """The restarted method as it comes, and the plain one with the best of some step sizes."""
 
     def curve(solver: Solver, label: str, seeds: tuple[int, ...]) -> Curve:
-        gaps = []
+        found = []
         for seed in seeds:
             progress(f"{label}: seed {seed}")
             history = solver.solve(problem, tol=0.0, max_passes=passes, random_state=seed).history
-            gaps.append(np.minimum.accumulate(history["objective"] - optimum))
-        return Curve(label, history["n_passes"], np.array(gaps))
+            found.append((history["n_passes"], np.minimum.accumulate(history["objective"] - optimum)))
+        checks = np.unique(np.concatenate([at for at, _ in found]))  # no seed need have those of another
+        gaps = [best[np.searchsorted(at, checks, side="right") - 1] for at, best in found]
+        return Curve(label, checks, np.array(gaps))
 
     x0 = np.zeros(problem.d)
     natural = problem.natural_steps(x0, problem.best_response(x0))

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pommel._jit import kernel, state
+from pommel._jit import kernel, prefetch, state
 from pommel.kernels.heap_simplex import HeapSimplex, heap_simplex
 from pommel.kernels.tree_simplex import tree_simplex
 from pommel.problem import Vector
@@ -38,6 +38,10 @@ class Adversary(NamedTuple):
     center: float
     ball: float  # R, infinite for none
     spread: float  # a bound of |start - y0|
+
+    def expect(self, i):
+        prefetch(self.y0, np.intp(i))
+        self.weights.expect(i)
 
     def weight(self, i):
         return self.y0[i] * self.weights.value(i)
@@ -84,14 +88,14 @@ def store(weights, r):
 def dual_state(problem: Any, rule: Any, y: Vector) -> Adversary | None:
     """The state for a simplex, within a ball around the start or not, and a quadratic phi*; None for anything else."""
     base, ball, curvature = rule.dual_set, np.inf, problem.dual_curvature
-    if isinstance(base, BallWithin) and isinstance(base.base, Simplex):
+    if type(base) is BallWithin and type(base.base) is Simplex:
         if base.ball_radius < base.base.diameter:
             ball = base.ball_radius
             if not np.array_equal(base.center, y):
                 return None
         base = base.base
     whole = rule.center is None
-    if not isinstance(base, Simplex) or curvature is None or (whole and not rule.dual_step * curvature < 1.0):
+    if type(base) is not Simplex or curvature is None or (whole and not rule.dual_step * curvature < 1.0):
         return None
     n = float(problem.weights.sum())
     return Adversary(

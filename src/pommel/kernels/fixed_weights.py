@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from pommel._jit import state
+import numpy as np
+
+from pommel._jit import prefetch, state
 from pommel.problem import Vector
 from pommel.sets.ball_within import BallWithin
 from pommel.sets.point import Point
@@ -15,6 +17,9 @@ class FixedWeights(NamedTuple):
     """y = y0."""
 
     y0: Any
+
+    def expect(self, i):
+        prefetch(self.y0, np.intp(i))
 
     def weight(self, i):
         return self.y0[i]
@@ -30,4 +35,5 @@ class FixedWeights(NamedTuple):
 def dual_state(problem: Any, rule: Any, y: Vector) -> FixedWeights | None:
     """The state for a dual set of a single point."""
     base = rule.dual_set.base if isinstance(rule.dual_set, BallWithin) else rule.dual_set
-    return FixedWeights(y) if isinstance(base, Point) and rule.sampling == "uniform" else None
+    fits = type(base) is Point and y.size == problem.n and rule.sampling == "uniform"
+    return FixedWeights(y) if fits else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from pommel._jit import kernel
+from pommel.kernels.look_ahead import look_ahead
 
 DONE, REFUSED, NOT_FINITE = range(3)
 
@@ -18,6 +19,7 @@ def gradient_steps(rows, model, sampling, x, y, draws):
     `rows.add` and `y.ascend` do.
     """
     for k in range(draws.size):
+        look_ahead(rows, model, sampling, x, y, draws, k)
         i = sampling.draw(draws[k], y)
         q = sampling.odds(i, y)
         margin = x.margin(rows, i)

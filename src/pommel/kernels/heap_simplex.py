@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pommel._jit import kernel, state
+from pommel._jit import kernel, prefetch, state
 from pommel.kernels._scaled import CHECKS, HUGE, REACH, SCALE, TINY, ZERO, far, within
 
 __all__ = ["HeapSimplex", "heap_simplex"]
@@ -84,6 +84,12 @@ class HeapSimplex(NamedTuple):
     tallies: Any
     scalars: Any
     counts: Any
+
+    def expect(self, i):
+        """Row i is wanted soon."""
+        prefetch(self.points, np.intp(i))
+        prefetch(self.masses, np.intp(i))
+        prefetch(self.stamps, 2 * np.intp(i))
 
     def value(self, i):
         """r_i, exactly 0 where it is clipped. O(1), or O(log n) for a clipped row that is not in the top record."""

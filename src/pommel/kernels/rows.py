@@ -11,8 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from pommel._jit import state
+from pommel._jit import prefetch, state
 from pommel.rows import Rows
+
+LINE = 64
+"""Bytes of a cache line."""
 
 
 @state
@@ -24,6 +27,20 @@ class CSRRows(NamedTuple):
     indptr: Any
     scale: Any  # of the columns, or empty
     constant: float  # in a last column of its own, or 0
+
+    def expect(self, i):
+        prefetch(self.indptr, np.intp(i))
+
+    def fetch(self, i):
+        first, last = np.intp(self.indptr[i]), np.intp(self.indptr[i + 1])
+        for entry in range(first, last, LINE // 4):
+            prefetch(self.indices, entry)
+        for entry in range(first, last, LINE // 8):
+            prefetch(self.data, entry)
+
+    def fetch_columns(self, i, vectors):
+        for entry in range(self.indptr[i], self.indptr[i + 1]):
+            prefetch(vectors, np.intp(self.indices[entry]) * vectors.shape[1])
 
     def dot(self, i, vectors, k):
         total = 0.0
@@ -56,6 +73,15 @@ class DenseRows(NamedTuple):
     X: Any
     scale: Any
     constant: float
+
+    def expect(self, i):
+        pass
+
+    def fetch(self, i):
+        prefetch(self.X, np.intp(i) * self.X.shape[1])  # the processor foresees the rest of a row
+
+    def fetch_columns(self, i, vectors):
+        pass
 
     def dot(self, i, vectors, k):
         total = 0.0

@@ -26,6 +26,12 @@ class ByWeight(NamedTuple):
     def odds(self, i, y):
         return self.y0[i]
 
+    def foresees(self):
+        return self.cumulative.size == 0  # else a draw takes as long as a step
+
+    def foresee(self, u):
+        return np.uintp(u * self.n)
+
 
 @state
 class ByDual(NamedTuple):
@@ -39,6 +45,12 @@ class ByDual(NamedTuple):
 
     def odds(self, i, y):
         return self.gamma * y.weight(i) + (1.0 - self.gamma) * self.y0[i]
+
+    def foresees(self):
+        return False
+
+    def foresee(self, u):
+        return np.uintp(0)
 
 
 def sampling_state(problem: Any, rule: Any) -> ByWeight | ByDual:

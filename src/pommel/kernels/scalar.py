@@ -9,6 +9,9 @@ import numpy as np
 from pommel._jit import state
 from pommel.problem import Vector
 from pommel.sets.ball_within import BallWithin
+from pommel.sets.l2_ball import L2Ball
+from pommel.sets.point import is_zero
+from pommel.sets.whole_space import WholeSpace
 
 
 @state
@@ -20,6 +23,9 @@ class Scalar(NamedTuple):
     curvature: float
     low: float
     high: float
+
+    def expect(self, i):
+        pass
 
     def weight(self, i):
         return self.y[0]
@@ -42,5 +48,7 @@ def dual_state(problem: Any, rule: Any, y: Vector) -> Scalar | None:
     while isinstance(base, BallWithin):
         low, high = max(low, base.center[0] - base.ball_radius), min(high, base.center[0] + base.ball_radius)
         base = base.base
+    if type(base) not in (L2Ball, WholeSpace) and not is_zero(base):
+        return None
     low, high = max(low, -base.radius), min(high, base.radius)
     return Scalar(y.copy(), float(rule.dual_step), float(problem.dual_curvature), float(low), float(high))

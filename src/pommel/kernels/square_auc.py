@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from pommel._jit import state
+import numpy as np
+
+from pommel._jit import prefetch, state
 from pommel.problems.auc import AUC
 
 
@@ -14,6 +16,9 @@ class SquareAUC(NamedTuple):
 
     labels: Any
     p: float
+
+    def expect(self, i):
+        prefetch(self.labels, np.intp(i))
 
     def sample(self, i, q, margin, x, y):
         label = self.labels[i]
@@ -25,4 +30,5 @@ class SquareAUC(NamedTuple):
 
 def model_state(problem: Any) -> SquareAUC | None:
     """The state of an `AUC` problem; None for others."""
-    return SquareAUC(problem.labels, problem.p) if isinstance(problem, AUC) else None
+    # A subclass may have other gradients.
+    return SquareAUC(problem.labels, problem.p) if type(problem) is AUC else None

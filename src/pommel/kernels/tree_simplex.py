@@ -1,7 +1,8 @@
 """Weights on the simplex from which rows are drawn, i ~ gamma y + (1 - gamma) y0: step and draw cost O(log n).
 
 The same mathematics as `heap_simplex.py`, which is faster where rows are drawn uniformly; here a tree over the rows, in
-the order of their indexes, knows sums as well as minima. Kernels see it as `Weights` and `Draws`, see `_protocols.py`.
+the order of their indexes, knows sums as well as minima. Kernels see it as `Weights` and `DrawableWeights` of
+`_protocols.py`.
 """
 
 from __future__ import annotations
@@ -65,6 +66,9 @@ class TreeSimplex(NamedTuple):
     counts: Any
     stack: Any
     size: int
+
+    def expect(self, i):
+        """Row i is wanted soon; nothing is asked for, as rows drawn by y are not known before."""
 
     def value(self, i):
         """r_i, exactly 0 where it is clipped. O(log n)."""

@@ -3,9 +3,9 @@
     x = (w, t),   w = s z + c w_0
 
 with an anchor w_0, where the stage started (c = 0 where no ball around it is needed), and few plain coordinates t (the
-thresholds of AUC). Shrinking and projecting onto balls around 0 and around the start change the scalars s and c alone,
-given |z|^2 and w_0'z, which are kept up to date. The sum of all iterates is  sum(s) z + sum(c) w_0 + q:  where z changes
-by D after sum(s) has been counted, q takes -sum(s) D.
+thresholds of AUC). Shrinking and projecting onto balls around 0 and around the start change s and c alone, given |z|^2
+and w_0'z, which are kept up to date. The sum of all iterates is  sum(s) z + sum(c) w_0 + q:  where z changes by D after
+sum(s) has been counted, q takes -sum(s) D.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pommel._jit import kernel, state
+from pommel._jit import kernel, prefetch, state
 from pommel.problem import Vector
 from pommel.regularizers.l2 import L2
 from pommel.regularizers.none import NoRegularizer
 from pommel.sets.ball_within import BallWithin
 from pommel.sets.l2_ball import L2Ball
+from pommel.sets.point import is_zero
 from pommel.sets.product import Product
 from pommel.sets.whole_space import WholeSpace
 
@@ -52,6 +53,10 @@ class LazyVector(NamedTuple):
     start_ball: float  # radius of the ball around the start, infinite for none
     start_square: float  # |w_0|^2
 
+    def expect(self, i):
+        if self.norms.size:
+            prefetch(self.norms, np.intp(i))
+
     def margin(self, rows, i):
         f = self.f
         f[A_Z] = rows.dot(i, self.vectors, 0)
@@ -81,7 +86,7 @@ class LazyVector(NamedTuple):
             rows.add(i, change, -change * f[SUM_S], self.vectors)
         if self.t.size:
             self.t[j] -= self.step * t_slope
-        return math.isfinite(change + t_slope)
+        return math.isfinite(change + t_slope + f[Z_Z])
 
     def project(self):
         f = self.f
@@ -95,19 +100,25 @@ class LazyVector(NamedTuple):
 
     def point(self) -> Vector:
         """x."""
-        f, vectors = self.f, self.vectors
-        w = f[S] * vectors[:, 0]
-        if vectors.shape[1] == 3:
-            w += f[C] * vectors[:, 2]
-        return np.append(w, self.t)
+        x = self._written(self.f[S], self.f[C])
+        x[self.vectors.shape[0] :] = self.t
+        return x
 
     def running_sum(self) -> Vector:
         """The sum of all x counted."""
-        f, vectors = self.f, self.vectors
-        w = f[SUM_S] * vectors[:, 0] + vectors[:, 1]
-        if vectors.shape[1] == 3:
-            w += f[SUM_C] * vectors[:, 2]
-        return np.append(w, self.sum_t)
+        total = self._written(self.f[SUM_S], self.f[SUM_C])
+        total[: self.vectors.shape[0]] += self.vectors[:, 1]
+        total[self.vectors.shape[0] :] = self.sum_t
+        return total
+
+    def _written(self, s: float, c: float) -> Vector:
+        """s z + c w_0, with room for t; no more memory is taken than the result needs."""
+        columns, anchored = self.vectors.shape[0], self.vectors.shape[1] == 3
+        x = np.empty(columns + self.t.size)
+        np.multiply(self.vectors[:, 0], s, out=x[:columns])
+        if anchored and c != 0.0:
+            x[:columns] += c * self.vectors[:, 2]
+        return x
 
 
 @kernel
@@ -137,19 +148,16 @@ def project_onto_balls(x):
     """Onto the base set, or to the point of `BallWithin`'s path that lies start_ball away from the start."""
     share, shrink = 1.0, into_base(x, 1.0)
     if x.start_ball < math.inf and moved(x, share, shrink) > x.start_ball:
-        low = x.start_ball / moved(x, 1.0, 1.0)
-        share, shrink = low, into_base(x, low)
-        if moved(x, share, shrink) < x.start_ball * (1.0 - 4e-16):  # the base set bends the path on the way
-            high = 1.0
-            while True:
-                share = 0.5 * (low + high)
-                shrink = into_base(x, share)
-                if not low < share < high:
-                    break
-                if moved(x, share, shrink) > x.start_ball:
-                    high = share
-                else:
-                    low = share
+        share, low, high = x.start_ball / moved(x, 1.0, 1.0), 0.0, 1.0
+        shrink = into_base(x, share)
+        excess = moved(x, share, shrink) - x.start_ball
+        while abs(excess) > 4e-16 * x.start_ball:  # the base set bends the path on the way
+            low, high = (low, share) if excess > 0.0 else (share, high)
+            middle = 0.5 * (low + high)
+            if not low < middle < high:
+                break
+            share, shrink = middle, into_base(x, middle)
+            excess = moved(x, share, shrink) - x.start_ball
     elif shrink == 1.0 and not x.t.size:
         return
     for j in range(x.t.size):
@@ -209,7 +217,7 @@ def lazy_vector(
     vectors = np.zeros((columns, 3 if anchored else 2))
     vectors[:, 2 if anchored else 0] = w
     f[S], f[C] = 1.0, float(anchored)
-    bounded = anchored or ball < np.inf
+    bounded = min(ball, start_ball, *(() if whole else reach)) < np.inf
     lazy = LazyVector(
         vectors=vectors,
         t=t,
@@ -234,9 +242,10 @@ def primal_state(problem: Any, rule: Any, x: Vector) -> LazyVector | None:
     """The state for L2 or no regularizer and balls around 0 and the start; None for anything else."""
     n_plain, base, ball, start_ball = problem.d - problem.rows.d, rule.primal_set, np.inf, np.inf
     decay = 1.0 - rule.primal_step * problem.regularizer.strong_convexity
-    if not isinstance(problem.regularizer, L2 | NoRegularizer) or not decay > 0.0:
+    # Types are compared, not instances: a subclass may have another gradient or projection.
+    if type(problem.regularizer) not in (L2, NoRegularizer) or not decay > 0.0:
         return None
-    while isinstance(base, BallWithin):
+    while type(base) is BallWithin:
         if base.ball_radius >= base.base.diameter:
             pass
         elif np.array_equal(base.center, x):
@@ -246,21 +255,21 @@ def primal_state(problem: Any, rule: Any, x: Vector) -> LazyVector | None:
         else:
             return None
         base = base.base
-    whole, reach = True, np.zeros(n_plain)
-    if isinstance(base, L2Ball):
+    whole, reach = True, np.full(n_plain, np.inf)
+    if type(base) is L2Ball:
         ball = min(ball, base.radius)
-    elif isinstance(base, Product) and ball == np.inf:
+    elif type(base) is Product and ball == np.inf:
         (size, w_set), *intervals = base.blocks
-        if size != problem.rows.d or len(intervals) != n_plain or not isinstance(w_set, L2Ball | WholeSpace):
+        round_ones = all(type(part) in (L2Ball, WholeSpace) or is_zero(part) for _, part in base.blocks)
+        if size != problem.rows.d or len(intervals) != n_plain or not round_ones:
             return None
-        whole, ball, reach = False, w_set.radius, np.array([interval.radius for _, interval in intervals])
-    elif not isinstance(base, WholeSpace):
+        whole, ball, reach = False, w_set.radius, np.array([part.radius for _, part in intervals])
+    elif type(base) is not WholeSpace:
         return None
-    norms = problem.rows.squared_norms if min(ball, start_ball) < np.inf else np.zeros(0)
     return lazy_vector(
         x,
         n_plain,
-        norms=norms,
+        norms=problem.rows.squared_norms,
         step=rule.primal_step,
         decay=decay,
         ball=ball,

@@ -7,7 +7,18 @@ from functools import cached_property
 
 import numpy as np
 
-from pommel.problem import MIX, Constants, ConvexSet, Divergence, NaturalSteps, Regularizer, Response, Sampling, Vector
+from pommel.problem import (
+    MIX,
+    Constants,
+    ConvexSet,
+    Divergence,
+    NaturalSteps,
+    Regularizer,
+    Response,
+    Sampling,
+    Vector,
+    check_part,
+)
 
 
 class WeightedLosses(ABC):
@@ -27,6 +38,9 @@ class WeightedLosses(ABC):
         regularizer: Regularizer,
         primal_set: ConvexSet,
     ) -> None:
+        check_part(divergence, "divergence", Divergence)
+        check_part(regularizer, "regularizer", Regularizer, optional=("conjugate",))
+        check_part(primal_set, "constraint", ConvexSet)
         self.n, self.d = weights.size, d
         self.weights, self.divergence, self.regularizer = weights, divergence, regularizer
         self.primal_set, self.dual_set = primal_set, divergence.dual_set(weights)
@@ -130,15 +144,19 @@ class WeightedLosses(ABC):
         moment_x, moment_y = self.second_moments(x, share, q, read)
         slope = self.regularizer.subgradient(x)
         moment_x += float(slope @ slope)
-        objective, bound = self._saddle(x, y, self.losses_of(read)), self.lower_bound()
-        size = objective - bound if np.isfinite(bound) else abs(objective)
+        # P(x), as y = A(x); f(x, y) would lose all digits where phi* is steep.
+        objective = self.divergence.conjugate(self.losses_of(read), self.weights) + self.regularizer.value(x)
+        bound, mu = self.lower_bound(), self.regularizer.strong_convexity
+        size = max(objective - bound, 0.0) if np.isfinite(bound) else abs(objective)  # rounding may lead below a bound
         L, v = self.divergence.holder(self.weights)
         reach = L * self.y0[self.y0 > 0.0].min() if v == 1.0 else np.inf
         trusted = size / moment_y if moment_y > 0.0 else np.inf
         stiff = bool(trusted < 0.5 * reach)
         dual = float(np.sqrt(trusted) * np.sqrt(reach)) if stiff and np.isfinite(reach) else min(trusted, reach)
-        # Where no gradient is left no step is needed.
+        # Where no gradient is left no step is needed; a step longer than 1 / mu overshoots by the regularizer alone.
         primal = size / moment_x if moment_x > 0.0 else 0.0
+        if mu > 0.0 and moment_x > 0.0:
+            primal = min(primal, 0.5 / mu) if size > 0.0 or np.isfinite(bound) else 0.5 / mu
         return NaturalSteps(primal, dual if np.isfinite(dual) else 0.0, float(np.sqrt(moment_x)), stiff)
 
     def _odds(self, y: Vector, sampling: Sampling) -> Vector:

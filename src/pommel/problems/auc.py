@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils import gen_batches
 
 from pommel._validation import check_binary_labels
-from pommel.problem import Constants, ConvexSet, NaturalSteps, Regularizer, Response, Sampling, Vector
+from pommel.problem import Constants, ConvexSet, NaturalSteps, Regularizer, Response, Sampling, Vector, check_part
 from pommel.problems._error_bound import error_bound
 from pommel.regularizers.none import NoRegularizer
 from pommel.rows import Rows
@@ -18,6 +20,9 @@ from pommel.sets.product import Product
 from pommel.sets.whole_space import WholeSpace
 
 __all__ = ["AUC"]
+
+BLOCK = 2**16
+"""Rows a full pass works on at a time."""
 
 NATURAL_SHARE = 3.0
 """Natural primal steps are this share of size / moment: longer than for other losses, as P is smooth. Measured."""
@@ -94,18 +99,25 @@ class AUC:
         self.labels, self.classes = check_binary_labels(labels, np.ones(self.n))
         self.constraint, self.on = constraint, on
         self.regularizer = NoRegularizer() if regularizer is None else regularizer
+        check_part(self.regularizer, "regularizer", Regularizer, optional=("conjugate",))
+        if constraint is not None:
+            check_part(constraint, "constraint", ConvexSet)
 
-        self._positive = self.labels > 0.0
-        self.p = float(self._positive.mean())
+        positive = self.labels > 0.0
+        self.p = float(positive.mean())
         self.q = self.p * (1.0 - self.p)
-        self.y0 = np.full(self.n, 1.0 / self.n)
+        self.y0 = np.broadcast_to(1.0 / self.n, self.n)  # rows are drawn uniformly
         self.dual_curvature: float | None = 2.0 * self.q
-        self._k = np.where(self._positive, 1.0 - self.p, self.p)
-        self.mean_positive = self.rows.rmatvec(self._positive / self._positive.sum())
-        self.mean_negative = self.rows.rmatvec(~self._positive / (~self._positive).sum())
-        self._difference = self.mean_negative - self.mean_positive  # A(v) = w'difference
+        self.mean_positive = self.rows.rmatvec(positive / positive.sum())
+        self._difference = self.rows.rmatvec(~positive / (~positive).sum())
+        self._difference -= self.mean_positive  # A(v) = w'difference
         self._w_radius = self._bound_of_w()
         self.primal_set, self.dual_set = self._sets()
+
+    @property
+    def mean_negative(self) -> Vector:
+        """Mean of the negative rows."""
+        return self.mean_positive + self._difference
 
     def _bound_of_w(self) -> float:
         """|w| <= this in X: the constraint's radius, else sqrt(q / mu), for at a minimiser mu |w|^2 <= P(0) + q."""
@@ -155,19 +167,19 @@ class AUC:
 
     def _saddle(self, x: Vector, y: Vector, margins: Vector) -> float:
         w, alpha = x[:-2], float(y[0])
-        squares = self._residuals(x, margins) ** 2
-        spread = float(squares[self._positive].mean() + squares[~self._positive].mean())
+        squares = sum(k @ residuals**2 for _, k, residuals in self._blocks(x, margins)) / self.n
         bilinear = 2.0 * (1.0 + alpha) * float(w @ self._difference)
-        return self.q * (spread + bilinear - alpha**2) + self.regularizer.value(w)
+        return float(squares) + self.q * (bilinear - alpha**2) + self.regularizer.value(w)
 
     def gradients(self, x: Vector, y: Vector) -> tuple[Vector, Vector]:
         w, alpha = x[:-2], float(y[0])
-        residuals = self._residuals(x, self.rows.matvec(w))
-        slopes = 2.0 * self._k * (residuals - self.labels * (1.0 + alpha)) / self.n
-        grad_t = -2.0 * self._k * residuals / self.n
+        slopes, grad_t = np.empty(self.n), np.zeros(2)
+        for some, k, residuals in self._blocks(x, self.rows.matvec(w)):
+            labels, by_class = self.labels[some], -2.0 * k * residuals / self.n
+            slopes[some] = -by_class - 2.0 * k * labels * (1.0 + alpha) / self.n
+            grad_t += by_class[labels > 0.0].sum(), by_class[labels < 0.0].sum()
         grad_w = self.rows.rmatvec(slopes) + self.regularizer.subgradient(w)
-        grad_x = np.concatenate([grad_w, [grad_t[self._positive].sum(), grad_t[~self._positive].sum()]])
-        return grad_x, self.losses(x) - 2.0 * self.q * alpha
+        return np.concatenate([grad_w, grad_t]), self.losses(x) - 2.0 * self.q * alpha
 
     def draw(self, u: float, y: Vector, sampling: Sampling) -> int:
         _check_sampling(sampling)
@@ -177,7 +189,7 @@ class AUC:
         self, x: Vector, y: Vector, i: int, sampling: Sampling = "uniform", center: float | None = None
     ) -> tuple[Vector, Vector]:
         _check_sampling(sampling)
-        row, label, k, alpha = self.rows.row(i), self.labels[i], self._k[i], y[0]
+        row, label, k, alpha = self.rows.row(i), self.labels[i], float(self._k(self.labels[i] > 0.0)), y[0]
         margin, t = row @ x[:-2], -2 if label > 0.0 else -1  # t: where a or b stands in v
         residual = margin - x[t]
         grad_x = np.zeros(self.d)
@@ -191,12 +203,14 @@ class AUC:
         """See `Problem`. The dual step is at most L, which takes alpha all the way to its best response."""
         _check_sampling(sampling)
         alpha, margins = float(y[0]), self.rows.matvec(x[:-2]) if read is None else read
-        residuals = self._residuals(x, margins)
-        slopes = 2.0 * self._k * (residuals - self.labels * (1.0 + alpha))
-        moment_x = np.mean(slopes**2 * self.rows.squared_norms + (2.0 * self._k * residuals) ** 2)
-        moment_x += np.sum(self.regularizer.subgradient(x[:-2]) ** 2)
-        moment_y = np.mean((2.0 * self._k * self.labels * margins + 2.0 * self.q * alpha) ** 2)
-        size, L = self.magnitude(self._saddle(x, y, margins)), 1.0 / (2.0 * self.q)
+        moment_x = moment_y = 0.0
+        for some, k, residuals in self._blocks(x, margins):
+            labels = self.labels[some]
+            slopes = 2.0 * k * (residuals - labels * (1.0 + alpha))
+            moment_x += float(slopes**2 @ self.rows.squared_norms[some] + np.sum((2.0 * k * residuals) ** 2)) / self.n
+            moment_y += float(np.sum((2.0 * k * labels * margins[some] + 2.0 * self.q * alpha) ** 2)) / self.n
+        moment_x += float(np.sum(self.regularizer.subgradient(x[:-2]) ** 2))
+        size, L = max(self.magnitude(self._saddle(x, y, margins)), 0.0), 1.0 / (2.0 * self.q)
         # Where no gradient is left no step is needed.
         primal = float(NATURAL_SHARE * size / moment_x) if moment_x > 0.0 else 0.0
         dual = min(float(size / moment_y), L) if moment_y > 0.0 else L
@@ -222,11 +236,12 @@ class AUC:
                 t_bound: float | Vector = self.constraint.radius
             else:
                 means = np.linalg.norm(self.mean_positive), np.linalg.norm(self.mean_negative)
-                t_bound = radius * np.where(self._positive, *means)
+                t_bound = radius * np.where(self.labels > 0.0, *means)
             residual, alpha = radius * row_norms + t_bound, radius * float(np.linalg.norm(self._difference))
-            lengths = 2.0 * self._k * np.hypot((residual + 1.0 + alpha) * row_norms, residual)
+            k = self._k(self.labels > 0.0)
+            lengths = 2.0 * k * np.hypot((residual + 1.0 + alpha) * row_norms, residual)
             M = float(lengths.max() + self.regularizer.lipschitz(radius))
-            B = float((2.0 * self._k * radius * row_norms).max() + 2.0 * self.q * alpha)
+            B = float((2.0 * k * radius * row_norms).max() + 2.0 * self.q * alpha)
         else:
             why["M"] = why["B"] = "w is unbounded: give a bounded constraint or a strongly convex regularizer"
         x0 = self.primal_set.project(np.zeros(self.d))
@@ -262,9 +277,14 @@ class AUC:
         inverse[-2:, -2:] += np.eye(2) / (2.0 * self.q)
         return 1.0 / float(np.linalg.eigvalsh(inverse)[-1])
 
-    def _residuals(self, x: Vector, margins: Vector) -> Vector:
-        """w'a_i - a for positive rows, w'a_i - b for negative ones."""
-        return margins - np.where(self._positive, x[-2], x[-1])
+    def _blocks(self, x: Vector, margins: Vector) -> Iterator[tuple[slice, Vector, Vector]]:
+        """Rows, their k_i and residuals w'a_i - a or w'a_i - b, a block at a time: nothing of length n is made."""
+        for some in gen_batches(self.n, BLOCK):
+            positive = self.labels[some] > 0.0
+            yield some, self._k(positive), margins[some] - np.where(positive, x[-2], x[-1])
+
+    def _k(self, positive: Any) -> Vector:
+        return np.where(positive, 1.0 - self.p, self.p)
 
     def __repr__(self) -> str:
         return f"AUC({self.rows!r}, p={self.p:.4g}, {self.constraint!r} on {self.on}, {self.regularizer!r})"

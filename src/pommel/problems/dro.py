@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pommel._validation import check_binary_labels, check_weights
+from pommel._validation import check_binary_labels, check_values, check_weights
 from pommel.losses.hinge import Hinge
-from pommel.problem import MIX, Constants, ConvexSet, Divergence, Loss, Regularizer, Sampling, Vector
+from pommel.problem import MIX, Constants, ConvexSet, Divergence, Loss, Regularizer, Sampling, Vector, check_part
 from pommel.problems._error_bound import error_bound
 from pommel.problems._weighted_losses import WeightedLosses
 from pommel.regularizers.none import NoRegularizer
@@ -82,6 +82,9 @@ class DRO(WeightedLosses):
         self.rows = X if isinstance(X, Rows) else Rows(X)
         weights = check_weights(sample_weight, self.rows.n)
         self.labels, self.classes = check_binary_labels(labels, weights)
+        check_part(loss, "loss", Loss, optional=("lipschitz", "smoothness", "infimum", "conjugate"))
+        check_values(loss.value(np.zeros(2), np.ones(2)), f"{type(loss).__name__}.value")
+        check_values(loss.derivative(np.zeros(2), np.ones(2)), f"{type(loss).__name__}.derivative")
         self.loss = loss
         super().__init__(
             d=self.rows.d,
@@ -113,7 +116,7 @@ class DRO(WeightedLosses):
         return float(moment_x), float(moment_y)
 
     def lower_bound(self) -> float:
-        return self.loss.infimum
+        return float(getattr(self.loss, "infimum", -np.inf))
 
     def constants(self, sampling: Sampling = "uniform", objective: float | None = None) -> Constants:
         """Bounds that hold on X where |x| <= R, a ball that contains every minimiser.
@@ -127,7 +130,7 @@ class DRO(WeightedLosses):
         mu = self.regularizer.strong_convexity
         kept = self.weights > 0.0
         row_norms = np.sqrt(self.rows.squared_norms[kept])
-        lipschitz, total = self.loss.lipschitz, self.weights.sum()
+        lipschitz, total = float(getattr(self.loss, "lipschitz", np.inf)), self.weights.sum()
         x0 = self.primal_set.project(np.zeros(self.d))
         epsilon0 = (self.objective(x0) if objective is None else objective) - self.lower_bound()
         radius = self.primal_set.radius
@@ -139,8 +142,10 @@ class DRO(WeightedLosses):
         gamma = MIX[sampling]
         share = self.y0[kept] if gamma == 0.0 else np.full(kept.sum(), gamma)
 
-        M = B = None
-        if not np.isfinite(radius):
+        M = B = G = None
+        if not np.isfinite(lipschitz):
+            why["M"] = why["B"] = why["G"] = f"{self.loss!r} has no Lipschitz constant"
+        elif not np.isfinite(radius):
             why["M"] = why["B"] = "X is unbounded and g is not strongly convex, so iterates may go anywhere"
         else:
             M = float((row_norms / share).max() * lipschitz + self.regularizer.lipschitz(radius))
@@ -153,6 +158,8 @@ class DRO(WeightedLosses):
                 why["B"] = f"the gradient of {self.divergence!r} is unbounded on its domain"
             else:
                 B = float((largest * total / np.sqrt(self.weights[kept])).max() / (1.0 - gamma) + gradient_bound)
+        if np.isfinite(lipschitz):
+            G = lipschitz * self.rows.spectral_norm_bound(self.weights)
         L, v = self.divergence.holder(self.weights)
         c, theta = error_bound(mu or None, self.primal_set)
         if c is None:
@@ -164,7 +171,7 @@ class DRO(WeightedLosses):
         return Constants(
             M=M,
             B=B,
-            G=lipschitz * self.rows.spectral_norm_bound(self.weights),
+            G=G,
             L=L,
             v=v,
             mu=mu or None,

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pommel._validation import check_count, check_weights
-from pommel.problem import Constants, ConvexSet, Divergence, Regularizer, Sampling, Vector
+from pommel.problem import Constants, ConvexSet, Divergence, Regularizer, Response, Sampling, Vector
 from pommel.problems._error_bound import error_bound
 from pommel.problems._weighted_losses import WeightedLosses
 from pommel.regularizers.none import NoRegularizer
@@ -97,6 +97,10 @@ class FunctionProblem(WeightedLosses):
 
     def losses_of(self, read: Vector) -> Vector:
         return read
+
+    def respond(self, x: Vector) -> Response:
+        """Without what was read: `natural_steps` needs gradients as well, up to a pass of them."""
+        return super().respond(x)._replace(read=None)
 
     def weighted_gradient(self, x: Vector, y: Vector) -> Vector:
         total = np.zeros(self.d)

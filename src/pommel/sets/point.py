@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pommel.problem import Vector
+from pommel.problem import ConvexSet, Vector
 from pommel.sets._weighted import WeightedSet
 
 __all__ = ["Point"]
@@ -34,6 +34,11 @@ class Point(WeightedSet):
 
     def __repr__(self) -> str:
         return f"Point({self.point!r})"
+
+
+def is_zero(convex_set: ConvexSet) -> bool:
+    """Whether it is {0}."""
+    return isinstance(convex_set, Point) and not convex_set.point.any()
 
 
 EXAMPLES = (Point([3.0]), Point([0.5, 0.5, 0.0], weights=[1.0, 1.0, 0.0]))

@@ -34,7 +34,8 @@ class Product(ConvexSet):
         self.blocks = blocks
         ends = np.cumsum([check_count(size, "the length of a block") for size, _ in blocks])
         self.n, self._cuts = int(ends[-1]), ends[:-1]
-        self.metric = np.concatenate([np.broadcast_to(part.metric, size) for size, part in blocks])
+        if any(np.ndim(part.metric) for _, part in blocks):
+            self.metric = np.concatenate([np.broadcast_to(part.metric, size) for size, part in blocks])
         self.radius = math.hypot(*(part.radius for _, part in blocks))
         self.diameter = math.hypot(*(part.diameter for _, part in blocks))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, get_args
 
@@ -71,10 +71,14 @@ class RestartedSolver(Solver):
             return max(math.ceil(self.FIRST_PASSES * problem.n), FIRST_STEPS)
         return math.ceil(self.stage_length)
 
-    def sets(self, problem: Problem) -> tuple[ConvexSet, ConvexSet]:
-        """X and Y; X within |x| <= bound, where the theory's constants hold."""
+    def primal_set(self, problem: Problem) -> ConvexSet:
+        """X within |x| <= bound, where the theory's constants hold."""
         X = problem.primal_set
-        return (X if self.bound >= X.radius else BallWithin(X, np.zeros(problem.d), self.bound)), problem.dual_set
+        return X if self.bound >= X.radius else BallWithin(X, np.zeros(problem.d), self.bound)
+
+    def sets(self, problem: Problem) -> tuple[ConvexSet, ConvexSet]:
+        """X and Y."""
+        return self.primal_set(problem), problem.dual_set
 
     def steps(self, engine: Engine, start: Iterate, factor: float) -> Steps:
         """eta_x and eta_y of a stage: `factor` times the given ones, or shares of the problem's natural steps.
@@ -85,6 +89,11 @@ class RestartedSolver(Solver):
         if isinstance(self.primal_step, str) or isinstance(self.dual_step, str):
             natural = engine.natural_steps(start, self._sampling)
         if isinstance(self.primal_step, str):
+            if natural.primal == 0.0 and natural.gradient > 0.0 and engine.problem.lower_bound() == -math.inf:
+                raise ValueError(
+                    "there is no natural primal step: P is 0 at the start and no lower bound of it is known. Give "
+                    "primal_step, or the problem's lower_bound"
+                )
             walk = natural.gradient * math.sqrt(self.first_length(engine.problem))
             radius = engine.problem.primal_set.radius
             across = RADIUS_SHARE * radius / walk if walk > 0.0 else math.inf
@@ -101,35 +110,47 @@ class RestartedSolver(Solver):
             eta_y /= 1.0 + eta_y * curvature
         return Steps(eta_x, eta_y)
 
-    def tuned(self: Restarted, engine: Engine, start: Iterate, rng: np.random.Generator) -> tuple[Restarted, float]:
+    def tuned(
+        self: Restarted, engine: Engine, start: Iterate, rng: np.random.Generator
+    ) -> Generator[Iterate, None, tuple[Restarted, float]]:
         """The solver with its sampling settled, and a factor of the automatic primal step, found by short runs.
 
-        A strong adversary soon holds most of its weight on few rows, which "mixed" sampling draws more often, and leaves
-        little between P(x_0) and min P, to which natural steps should be proportional. One pass with each of some steps
-        tells: they are lowered as long as that helps, else raised once. Where the problem is not stiff, the factor is 1.
+        A strong adversary soon holds most of its weight on few rows, which "mixed" sampling draws more often. It also
+        leaves little between P(x_0) and min P, to which natural steps should be proportional. One pass with each of
+        some steps tells: they are lowered as long as that helps, else raised once. The factor is 1 where the problem is
+        not stiff. The points that short runs lead to are yielded, as those of stages are: one may be all that a small
+        budget buys.
         """
-        stiff = "auto" in (self.sampling, self.primal_step) and engine.natural_steps(start, "uniform").stiff
-        sampling = self.sampling
+        sampling, pilot = self.sampling, self.pilot and self.primal_step == "auto"
+        stiff = (sampling == "auto" or pilot) and engine.natural_steps(start, "uniform").stiff
         if sampling == "auto":
             sampling = "mixed" if stiff and start.center is not None else "uniform"
         solver = replace(self, sampling=sampling)
-        if not (stiff and self.pilot and self.primal_step == "auto"):
+        if not (stiff and pilot):
             return solver, 1.0
         X, Y = self.sets(engine.problem)
         seed = rng.integers(2**63)  # the same draws for all
 
-        def objective(factor: float) -> float:
+        def run(factor: float) -> Iterate:
             rule = solver.rule(solver.steps(engine, start, factor), X, Y, start)
             average = engine.run(rule, start.x, start.y, engine.problem.n, np.random.default_rng(seed))
-            return engine.restart(average.x).objective
+            return engine.restart(average.x)
 
-        best, lowest = 1.0, objective(1.0)
-        for k in range(1, PILOT_TRIES):
-            value = objective(PILOT_RATIO**-k)
-            if value > lowest:
+        best, lowest = 1.0, math.inf
+        for k in range(PILOT_TRIES):
+            reached = run(PILOT_RATIO**-k)
+            yield reached
+            if reached.objective > lowest:
                 break
-            best, lowest = PILOT_RATIO**-k, value
-        return solver, (PILOT_RATIO if best == 1.0 and objective(PILOT_RATIO) < lowest else best)
+            best, lowest = PILOT_RATIO**-k, reached.objective
+        if best == 1.0:
+            shrink = engine.shrink
+            reached = run(PILOT_RATIO)
+            yield reached
+            if reached.objective < lowest:
+                return solver, PILOT_RATIO
+            engine.shrink = shrink  # had these steps led out of the numbers, those taken now need not be shorter
+        return solver, best
 
     def rule(self, steps: Steps, primal_set: ConvexSet, dual_set: ConvexSet, start: Iterate) -> GradientStep:
         """x <- Pi(x - eta_x grad_x), y <- Pi(y + eta_y grad_y) on the given sets."""

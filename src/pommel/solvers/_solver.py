@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pommel.engines.engine import Engine, Iterate
-from pommel.problem import Problem, Vector
+from pommel.problem import ConvexSet, Problem, Vector
 from pommel.solution import Solution
 from pommel.solve import drive
 
@@ -25,6 +25,10 @@ class Solver(ABC):
     @abstractmethod
     def stages(self, problem: Problem, engine: Engine, x0: Vector, rng: np.random.Generator) -> Iterator[Iterate]:
         """The algorithm as the paper prints it; yields the point it has reached at each restart."""
+
+    def primal_set(self, problem: Problem) -> ConvexSet:
+        """Where x may be: a part of the problem's X, if the solver was told so."""
+        return problem.primal_set
 
     def check(self, problem: Problem) -> None:  # noqa: B027 - most solvers take any problem
         """Refuse, before any work, a problem this solver cannot take."""
@@ -51,7 +55,7 @@ class Solver(ABC):
             Start, projected onto X; zeros by default.
         tol : float, default=1e-3
             Stop once the relative gap is proved to be at most this. 0 runs the budget and warns of nothing.
-        max_passes : float, optional
+        max_passes : float, default=100
             Budget, in passes of n gradients; every evaluation counts. None for no limit.
         max_seconds : float, optional
             Time limit; none by default.
@@ -59,8 +63,8 @@ class Solver(ABC):
             Same seed, same bits.
         callback : callable, optional
             Called with each row of the history; a true answer stops the solve.
-        engine : {"auto", "reference"}, default="auto"
-            What runs the steps; "auto" takes the fastest there is for the problem.
+        engine : {"auto", "compiled", "reference"}, default="auto"
+            What runs the steps; "auto" takes the fastest there is for the problem, and `Solution.engine` tells which.
         verbose : int, default=0
             1 prints a line at each restart, and every few seconds in between, to standard error.
 

@@ -74,7 +74,7 @@ class ARSPD(RestartedSolver):
 
     def stages(self, problem: Problem, engine: Engine, x0: Vector, rng: np.random.Generator) -> Iterator[Iterate]:
         start = engine.restart(x0)
-        tuned, factor = self.tuned(engine, start, rng)  # what "auto" stands for here
+        tuned, factor = yield from self.tuned(engine, start, rng)  # what "auto" stands for here
         S, T = self.n_stages, self.first_length(problem)
         R_x, R_y = self.radii(problem, engine, start)
         growth = 2.0 ** (1.0 - self.theta) if self.theta < 1.0 else 2.0
@@ -177,6 +177,7 @@ class ARSPD(RestartedSolver):
             dual_step=dual_step,
             stage_length=PAPER_FIRST_LENGTH,
             primal_radius=primal_radius,
+            sampling="uniform",
             n_stages=5,
             theta=0.0,
             kappa=kappa,

@@ -16,6 +16,9 @@ from pommel.theory import Plan, theorem_2
 
 __all__ = ["RSPD"]
 
+MOST_HALVINGS = 1000.0
+"""More leave nothing of a number."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class RSPD(RestartedSolver):
@@ -40,7 +43,8 @@ class RSPD(RestartedSolver):
     v : float, default="auto"
         Hölder exponent of grad phi in [0, 1]; "auto" is that of the problem's constants, 1 if unknown.
     step_factor : float, default=1.0
-        All steps are multiplied by it: epsilon_0^(k) / epsilon_0 in call k of ARSPD.
+        Steps are multiplied by it, but for an "auto" dual step that is not lowered from stage to stage either:
+        epsilon_0^(k) / epsilon_0 in call k of ARSPD.
 
     References
     ----------
@@ -67,16 +71,17 @@ class RSPD(RestartedSolver):
         X, Y = self.sets(problem)
         T = self.first_length(problem)
         start = engine.restart(x0)  # x_0 and y_0 = A(x_0)
-        tuned, halved = self.tuned(engine, start, rng)  # what "auto" stands for here
-        halved *= self.step_factor
+        tuned, factor = yield from self.tuned(engine, start, rng)  # what "auto" stands for here
+        factor *= self.step_factor
         R_x, R_y, v = self.radii(problem, engine, start)
         for _ in count(self.n_stages):
-            eta = tuned.steps(engine, start, halved)
+            eta = tuned.steps(engine, start, factor)
             B_x, B_y = BallWithin(X, start.x, R_x), BallWithin(Y, start.y, R_y)
-            average = engine.run(tuned.rule(eta, B_x, B_y, start), start.x, start.y, T, rng)  # lines 3 to 7
+            rule = tuned.rule(eta, B_x, B_y, start)
+            average = engine.run(rule, start.x, start.y, T, rng)  # lines 3 to 7, as in engines/reference.py
             start = engine.restart(average.x)  # lines 8 and 9
             yield start
-            R_x, R_y, halved = R_x / 2.0, R_y / 2.0**v, halved / 2.0  # line 10, with eta_x and eta_y
+            R_x, R_y, factor = R_x / 2.0, R_y / 2.0**v, factor / 2.0  # line 10, with eta_x and eta_y
 
     def radii(self, problem: Problem, engine: Engine, start: Iterate) -> tuple[float, float, float]:
         """R_x, R_y and v of the first stage."""
@@ -84,7 +89,7 @@ class RSPD(RestartedSolver):
         if not (isinstance(R_x, str) or isinstance(R_y, str) or isinstance(v, str)):
             return R_x, R_y, v
         known = reach(problem, engine, start)
-        R_x = given(R_x, known.distance * 2.0 ** ((1.0 - known.theta) * self.n_stages))
+        R_x = given(R_x, known.distance * 2.0 ** min((1.0 - known.theta) * self.n_stages, MOST_HALVINGS))
         v = given(v, known.v)
         return R_x, given(R_y, known.dual_radius(R_x, v)), v
 

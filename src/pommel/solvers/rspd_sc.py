@@ -72,13 +72,14 @@ class RSPDsc(RestartedSolver):
         X, Y = self.sets(problem)
         T = self.first_length(problem)
         start = engine.restart(x0)  # x_0 and y_0 = A(x_0)
-        tuned, halved = self.tuned(engine, start, rng)  # what "auto" stands for here
+        tuned, factor = yield from self.tuned(engine, start, rng)  # what "auto" stands for here
         for _ in count(self.n_stages):
-            eta = tuned.steps(engine, start, halved)
-            average = engine.run(tuned.rule(eta, X, Y, start), start.x, start.y, T, rng)  # lines 3 to 6
+            eta = tuned.steps(engine, start, factor)
+            rule = tuned.rule(eta, X, Y, start)
+            average = engine.run(rule, start.x, start.y, T, rng)  # lines 3 to 6, as in engines/reference.py
             start = engine.restart(average.x)  # lines 7 and 8
             yield start
-            halved, T = halved / 2.0, 2 * T  # line 9: eta_x, eta_y and T_s
+            factor, T = factor / 2.0, 2 * T  # line 9: eta_x, eta_y and T_s
 
     def __post_init__(self) -> None:
         super().__post_init__()
