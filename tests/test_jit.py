@@ -109,7 +109,7 @@ from pommel.kernels.rows import row_state
 from pommel.kernels.vector import lazy_vector
 from pommel.rows import Rows
 rows = Rows(np.ones((2, 3)))
-x = lazy_vector(np.ones(3), 0, norms=rows.squared_norms, step=1.0, decay=1e-4, ball=np.inf, whole=True,
+x = lazy_vector(np.ones(3), 0, norms=rows.squared_norms, step=1.0, decay=1.0, ball=np.inf, whole=True,
                 reach=np.zeros(0), start_ball=np.inf)
 total = tiny_kernel.walk(row_state(rows), x)
 stats = tiny_kernel.walk.stats
@@ -117,17 +117,18 @@ print(total, sum(stats.cache_hits.values()), sum(stats.cache_misses.values()), p
 """
 TINY_KERNEL = """
 from pommel._jit import kernel
+from pommel.kernels.vector import fold
 
 @kernel
 def walk(rows, x):
-    x.descend(rows, 0, -1.0, 0, 0.0)
-    x.project()
+    x.f[0] = 0.5
+    fold(x)
     return rows.dot(1, x.vectors, 0)
 """
 EDITS = {
     "tiny_kernel.py": ("rows.dot(1, x.vectors, 0)", "rows.dot(1, x.vectors, 0) + 1.0"),  # the kernel itself
     "pommel/kernels/rows.py": ("total += self.X[i, j] * vectors[j, k]", "total += 2.0 * self.X[i, j] * vectors[j, k]"),
-    "pommel/kernels/vector.py": ("vectors[j, 0] *= f[S]", "vectors[j, 0] *= 3.0 * f[S]"),  # what a method calls
+    "pommel/kernels/vector.py": ("vectors[j, 0] *= f[S]", "vectors[j, 0] *= 3.0 * f[S]"),  # what it calls
 }
 
 
@@ -158,7 +159,6 @@ def test_sources_of_the_package_can_be_edited(tmp_path: Path) -> None:
         assert hits == "0"
         (copy / name).write_text(text, encoding="utf-8")
     assert len(totals) == 1 + len(EDITS)
-    assert answer()[0] == first[0]
 
 
 @compiled
@@ -456,7 +456,7 @@ def products(rows, vectors):
     return rows.dot(1, vectors, 0)
 """
 SAFETY = """
-kernels/test_rows.py::test_rows_are_those_of_x[csr, unsorted with duplicates-both-2]
+kernels/test_row_states.py::test_rows_are_those_of_x[csr, unsorted with duplicates-both-2]
 kernels/test_vector.py::test_run_is_that_of_a_dense_vector[both, shrinking]
 kernels/test_vector.py::test_run_is_that_of_a_dense_vector[ball on w, intervals for t]
 kernels/test_vector.py::test_run_is_that_of_a_dense_vector[one column]

@@ -148,7 +148,7 @@ def _sampling_faults(problem: Problem, x: Vector, y: Vector, sampling: Sampling,
         return [np.array(part) for part in zip(*pairs, strict=True)]
 
     sampled, root = sample(), np.sqrt(Y.metric)
-    for part, name, bound, scale in ((0, "M", known.M, 1.0), (1, "B", known.B, root)):
+    for part, name, bound, scale in ((0, "M", known.M, np.sqrt(problem.primal_set.metric)), (1, "B", known.B, root)):
         lengths = np.linalg.norm(scale * sampled[part], axis=1)
         error = np.linalg.norm(scale * (shares[rows] @ sampled[part] - full[part]))
         if not error <= rtol * (shares[rows] @ lengths):

@@ -80,9 +80,10 @@ class Regularizer(Protocol):
 class ConvexSet(ABC):
     """A closed convex set with its projection, in the norm |z|^2 = sum z_j^2 / metric_j.
 
-    The metric is 1 but for a simplex with sample weights: there it is the weights, and distances are those of the
-    problem in which row i stands weights_i times. A gradient step is then  z <- project(z + step * metric * gradient),
-    and the length of the gradient that of metric * gradient, sqrt(sum metric_j gradient_j^2).
+    The metric is 1 but for a simplex with sample weights, where it is the weights and distances are those of the
+    problem in which row i stands weights_i times, and for coordinates that have other units than the rest. A gradient
+    step is then  z <- project(z +- step * metric * gradient),  and the length of the gradient that of metric *
+    gradient, sqrt(sum metric_j gradient_j^2).
     """
 
     metric: float | Vector = 1.0
@@ -156,7 +157,9 @@ class Problem(Protocol):
         """The order of magnitude of steps where a stage starts at x, y = A(x).
 
         They are the theory's epsilon0 / M^2 and epsilon0 / B^2 with the size of P in place of epsilon0 and second
-        moments of the sampled gradients in place of their bounds, so that they follow every change of scale.
+        moments of the sampled gradients in place of their bounds, so that they follow every change of scale; where the
+        problem is stiff, see `NaturalSteps`, the dual one is longer than that. `read` is what `respond(x)` gave: with
+        it no row is read again.
         """
         ...
 

@@ -24,7 +24,7 @@ def by_hand(problem: Problem, rule: GradientStep, x: Any, y: Any, draws: Any) ->
     for u in draws:
         i = problem.draw(u, ys[-1], rule.sampling)
         grad_x, grad_y = problem.sample_gradients(xs[-1], ys[-1], i, rule.sampling, rule.center)
-        x = rule.primal_set.project(xs[-1] - rule.primal_step * grad_x)
+        x = rule.primal_set.project(xs[-1] - rule.primal_step * np.multiply(rule.primal_set.metric, grad_x))
         y = rule.dual_set.project(ys[-1] + rule.dual_step * np.multiply(rule.dual_set.metric, grad_y))
         xs.append(x)
         ys.append(y)

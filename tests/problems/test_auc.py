@@ -124,10 +124,7 @@ def test_a_large_offset_costs_no_digits(rng: np.random.Generator) -> None:
 
 
 def test_natural_steps_follow_the_units_of_features(rng: np.random.Generator) -> None:
-    """At v = 0 no gradient reaches a or b, so the primal step is the plain 1 / scale^2; the dual one sees margins.
-
-    The primal one is three times the size of P over the second moment.
-    """
+    """The primal step, half as long again as the size of P over the second moment, by 1 / scale^2; the dual one not."""
     X, labels = binary_data(rng)
     plain = pm.AUC(X, labels, constraint=pm.L2Ball(1.0))
     other = pm.AUC(1024.0 * X, labels, constraint=pm.L2Ball(1.0 / 1024.0))
@@ -136,11 +133,12 @@ def test_natural_steps_follow_the_units_of_features(rng: np.random.Generator) ->
     assert ours.primal * 1024.0**2 == theirs.primal
     k = np.where(labels > 0.0, 1.0 - plain.p, plain.p)
     moment = np.mean(4.0 * k**2 * np.sum(X**2, axis=1))
-    assert theirs.primal == pytest.approx(3.0 * plain.q / moment)
+    assert theirs.primal == pytest.approx(1.5 * plain.q / moment)
     assert ours.gradient / 1024.0 == theirs.gradient == pytest.approx(np.sqrt(moment))
     units = np.array([1024.0] * 3 + [1.0, 1.0])
     ours, theirs = (p.natural_steps(u, p.best_response(u)) for p, u in ((other, v / units), (plain, v)))
     assert ours.dual == theirs.dual
+    assert ours.primal * 1024.0**2 == pytest.approx(theirs.primal, rel=1e-12)
 
 
 def test_natural_steps_are_zero_where_nothing_is_to_be_learnt() -> None:

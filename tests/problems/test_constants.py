@@ -29,7 +29,7 @@ def primal_points(problem: Problem, rng: np.random.Generator, radius: float = np
         rows = [problem.rows.row(i) for i in range(problem.n)]
         directions[: 2 * problem.n, : problem.rows.d] = rows + [-row for row in rows]
     points = [problem.primal_set.project(scale * z) for scale in (0.1, 1.0, 1e3) for z in directions]
-    return [x * min(1.0, radius / np.linalg.norm(x)) for x in points]  # still in X, for 0 is
+    return [x * min(1.0, radius / problem.primal_set.distance(x, 0.0 * x)) for x in points]  # still in X, for 0 is
 
 
 def dual_points(problem: Problem, size: int, rng: np.random.Generator) -> Iterator[Vector]:
@@ -48,7 +48,7 @@ def test_M_and_B_bound_sampled_gradients(name: str, sampling: Sampling, rng: np.
         for y in dual_points(problem, problem.losses(x).size, rng):
             for i in np.flatnonzero(probabilities(problem, y, sampling)):
                 grad_x, grad_y = problem.sample_gradients(x, y, int(i), sampling)
-                assert np.linalg.norm(grad_x) <= M
+                assert np.linalg.norm(np.sqrt(problem.primal_set.metric) * grad_x) <= M
                 assert np.linalg.norm(root * grad_y) <= B
 
 
@@ -59,7 +59,8 @@ def test_G_and_L_bound_how_fast_losses_and_best_responses_move(name: str, rng: n
     for a, b in pairwise(rng.permutation(primal_points(problem, rng, known.radius))):
         moved = float(np.linalg.norm(root * (problem.losses(a) - problem.losses(b))))
         if known.G is not None:
-            assert moved <= known.G * np.linalg.norm(a - b) * LIMIT
+            noise = 1e-14 * np.linalg.norm(root * problem.losses(a))  # points may be one but for their last bits
+            assert moved <= known.G * problem.primal_set.distance(a, b) * LIMIT + noise
         response = problem.dual_set.distance(problem.best_response(a), problem.best_response(b))
         assert response <= known.L * moved**known.v * LIMIT + 1e-12
 
@@ -107,12 +108,12 @@ def test_the_minimiser_is_where_the_constants_say(kind: str, options: dict[str, 
     state, solve = {"dro": (dro, solve_dro), "auc": (auc, solve_auc)}[kind]
     problem, optimum = state(X, labels, **options), solve(X, labels, **options)
     known, X = problem.constants(), problem.primal_set
-    assert np.linalg.norm(optimum.x) <= known.radius * (1.0 + 1e-6)
+    assert X.distance(optimum.x, 0.0 * optimum.x) <= known.radius * (1.0 + 1e-6)
     near = [X.project(optimum.x + t * rng.standard_normal(problem.d)) for t in np.geomspace(1e-2, 1.0, 30)]
     for x in (*near, *primal_points(problem, rng)):
         gap = problem.objective(x) - optimum.value
         assert gap >= -1e-8
-        assert np.linalg.norm(x - optimum.x) <= known.c * (gap + 1e-8) ** known.theta * (1.0 + 1e-6)
+        assert X.distance(x, optimum.x) <= known.c * (gap + 1e-8) ** known.theta * (1.0 + 1e-6)
 
 
 @pytest.mark.parametrize("lam2", [1e-3, 0.1, 10.0])
@@ -172,5 +173,6 @@ def test_mu_of_auc_survives_long_class_means() -> None:
     """Rows of a class are all alike, so P's flattest direction is known: w orthogonal to the means' difference."""
     X = np.repeat([[1e6, 1.0], [1e6, -1.0]], 3, axis=0)
     problem = pm.AUC(X, np.repeat([1, 0], 3), regularizer=pm.L2(1e-3))
-    flattest = 1e-3 / (1.0 + 2.0 * 1e12)  # of (w, a, b) = (1, 0, 1e6, 1e6) the regularizer sees w alone
+    # Of (w, a, b) = (1, 0, 1e6, 1e6) the regularizer sees w alone; a and b are measured in a unit of their own.
+    flattest = 1e-3 / (1.0 + 2.0 * 1e12 / problem.primal_set.metric[-1])
     assert problem.constants().mu == pytest.approx(flattest, rel=1e-6)

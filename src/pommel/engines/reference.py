@@ -18,7 +18,7 @@ class Reference(Engine):
             walk.sum_x += x
             i = problem.draw(u, y, rule.sampling)
             grad_x, grad_y = problem.sample_gradients(x, y, i, rule.sampling, rule.center)
-            walk.x = X.project(x - rule.primal_step * grad_x)
+            walk.x = X.project(x - rule.primal_step * X.metric * grad_x)
             walk.y = Y.project(y + rule.dual_step * Y.metric * grad_y)
             walk.steps += 1
             if not walk.finite:

@@ -52,6 +52,7 @@ class LazyVector(NamedTuple):
     whole: bool  # whether that ball bounds (w, t) instead of w
     start_ball: float  # radius of the ball around the start, infinite for none
     start_square: float  # |w_0|^2
+    t_unit: float  # how much of t counts as length one
 
     def expect(self, i):
         if self.norms.size:
@@ -85,7 +86,7 @@ class LazyVector(NamedTuple):
                 f[W_Z] += change * f[A_W]
             rows.add(i, change, -change * f[SUM_S], self.vectors)
         if self.t.size:
-            self.t[j] -= self.step * t_slope
+            self.t[j] -= self.step * self.t_unit**2 * t_slope
         return math.isfinite(change + t_slope + f[Z_Z])
 
     def project(self):
@@ -194,7 +195,7 @@ def moved(x, share, shrink):
     s, c = shrink * share * x.f[S], shrink * (1.0 - share + share * x.f[C]) - 1.0
     square = s * s * x.f[Z_Z] + c * (c * x.start_square + 2.0 * s * x.f[W_Z])
     for j in range(x.t.size):
-        square += (t_on_path(x, j, share, shrink) - x.start_t[j]) ** 2
+        square += ((t_on_path(x, j, share, shrink) - x.start_t[j]) / x.t_unit) ** 2
     return math.sqrt(max(square, 0.0))
 
 
@@ -209,6 +210,7 @@ def lazy_vector(
     whole: bool,
     reach: Vector,
     start_ball: float,
+    t_unit: float = 1.0,
 ) -> LazyVector:
     """The state at the start x = (w, t) of a stage, t being the last `n_plain` coordinates."""
     columns = x.size - n_plain
@@ -232,6 +234,7 @@ def lazy_vector(
         whole=whole,
         start_ball=float(start_ball),
         start_square=float(w @ w),
+        t_unit=float(t_unit),
     )
     if bounded:
         refresh(lazy)
@@ -255,13 +258,15 @@ def primal_state(problem: Any, rule: Any, x: Vector) -> LazyVector | None:
         else:
             return None
         base = base.base
-    whole, reach = True, np.full(n_plain, np.inf)
+    whole, reach, t_unit = True, np.full(n_plain, np.inf), 1.0
     if type(base) is L2Ball:
         ball = min(ball, base.radius)
     elif type(base) is Product and ball == np.inf:
         (size, w_set), *intervals = base.blocks
         round_ones = all(type(part) in (L2Ball, WholeSpace) or is_zero(part) for _, part in base.blocks)
-        if size != problem.rows.d or len(intervals) != n_plain or not round_ones:
+        w_unit, t_unit, *others = base.units
+        alike = w_unit == 1.0 and all(unit == t_unit for unit in others)
+        if size != problem.rows.d or len(intervals) != n_plain or not (round_ones and alike):
             return None
         whole, ball, reach = False, w_set.radius, np.array([part.radius for _, part in intervals])
     elif type(base) is not WholeSpace:
@@ -276,4 +281,5 @@ def primal_state(problem: Any, rule: Any, x: Vector) -> LazyVector | None:
         whole=whole,
         reach=reach,
         start_ball=start_ball,
+        t_unit=t_unit,
     )

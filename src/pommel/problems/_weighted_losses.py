@@ -147,7 +147,7 @@ class WeightedLosses(ABC):
         # P(x), as y = A(x); f(x, y) would lose all digits where phi* is steep.
         objective = self.divergence.conjugate(self.losses_of(read), self.weights) + self.regularizer.value(x)
         bound, mu = self.lower_bound(), self.regularizer.strong_convexity
-        size = max(objective - bound, 0.0) if np.isfinite(bound) else abs(objective)  # rounding may lead below a bound
+        size = max(objective - bound, 0.0) if np.isfinite(bound) else abs(objective)  # rounding may lead below
         L, v = self.divergence.holder(self.weights)
         reach = L * self.y0[self.y0 > 0.0].min() if v == 1.0 else np.inf
         trusted = size / moment_y if moment_y > 0.0 else np.inf

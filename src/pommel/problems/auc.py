@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -24,8 +25,11 @@ __all__ = ["AUC"]
 BLOCK = 2**16
 """Rows a full pass works on at a time."""
 
-NATURAL_SHARE = 3.0
+NATURAL_SHARE = 1.5
 """Natural primal steps are this share of size / moment: longer than for other losses, as P is smooth. Measured."""
+
+UNIT_SHARE = 0.3
+"""The unit of a and b, as a share of the root mean square length of rows. Measured: 0.1 is slow, 1 noisy."""
 
 
 class AUC:
@@ -126,6 +130,16 @@ class AUC:
         mu = self.regularizer.strong_convexity
         return float(np.sqrt(self.q / mu)) if mu > 0.0 else np.inf
 
+    @cached_property
+    def _unit(self) -> float:
+        """How much of a or b counts as length one of v, where w has a set of its own: a share of the length of rows.
+
+        a and b are margins, so a step then changes them as it changes those of rows, in any units of features.
+        """
+        if self.constraint is not None and self.on == "v":
+            return 1.0
+        return UNIT_SHARE * float(np.sqrt(self.rows.squared_norms.mean())) or 1.0
+
     def _sets(self) -> tuple[ConvexSet, ConvexSet]:
         """X and Y: a, b and alpha are means of margins, so they cannot leave |w| times the length of a class mean."""
         dual_set = _ball(self._w_radius, self._difference)
@@ -135,6 +149,7 @@ class AUC:
             (self.d - 2, _ball(self._w_radius) if self.constraint is None else self.constraint),
             (1, _ball(self._w_radius, self.mean_positive)),
             (1, _ball(self._w_radius, self.mean_negative)),
+            units=(1.0, self._unit, self._unit),
         ), dual_set
 
     def is_constraint_active(self, v: Vector, rtol: float = 1e-3) -> bool:
@@ -207,7 +222,8 @@ class AUC:
         for some, k, residuals in self._blocks(x, margins):
             labels = self.labels[some]
             slopes = 2.0 * k * (residuals - labels * (1.0 + alpha))
-            moment_x += float(slopes**2 @ self.rows.squared_norms[some] + np.sum((2.0 * k * residuals) ** 2)) / self.n
+            along_t = 2.0 * k * residuals * self._unit
+            moment_x += float(slopes**2 @ self.rows.squared_norms[some] + along_t @ along_t) / self.n
             moment_y += float(np.sum((2.0 * k * labels * margins[some] + 2.0 * self.q * alpha) ** 2)) / self.n
         moment_x += float(np.sum(self.regularizer.subgradient(x[:-2]) ** 2))
         size, L = max(self.magnitude(self._saddle(x, y, margins)), 0.0), 1.0 / (2.0 * self.q)
@@ -239,7 +255,7 @@ class AUC:
                 t_bound = radius * np.where(self.labels > 0.0, *means)
             residual, alpha = radius * row_norms + t_bound, radius * float(np.linalg.norm(self._difference))
             k = self._k(self.labels > 0.0)
-            lengths = 2.0 * k * np.hypot((residual + 1.0 + alpha) * row_norms, residual)
+            lengths = 2.0 * k * np.hypot((residual + 1.0 + alpha) * row_norms, residual * self._unit)
             M = float(lengths.max() + self.regularizer.lipschitz(radius))
             B = float((2.0 * k * radius * row_norms).max() + 2.0 * self.q * alpha)
         else:
@@ -275,6 +291,8 @@ class AUC:
         means = np.linalg.qr(np.column_stack([self.mean_positive, self.mean_negative]))[1]  # in a basis of their span
         inverse = np.block([[np.eye(len(means)), means], [means.T, means.T @ means]]) / mu
         inverse[-2:, -2:] += np.eye(2) / (2.0 * self.q)
+        inverse[-2:] /= self._unit
+        inverse[:, -2:] /= self._unit
         return 1.0 / float(np.linalg.eigvalsh(inverse)[-1])
 
     def _blocks(self, x: Vector, margins: Vector) -> Iterator[tuple[slice, Vector, Vector]]:
