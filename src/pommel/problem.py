@@ -175,8 +175,8 @@ class Problem(Protocol):
 class Constants:
     """Bounds of the paper's Assumption 1: each valid, or None with the reason in `why`.
 
-    They hold for x in X with |x| <= `radius`, a ball that contains every minimiser. Lengths of y, and of the l and
-    grad_y it is multiplied with, are those of the metric of Y.
+    They hold for x in X with |x| <= `radius`, a ball that contains every minimiser. Lengths of x and grad_x are those
+    of the metric of X; lengths of y, and of the l and grad_y it is multiplied with, those of the metric of Y.
     """
 
     M: float | None = None  # |grad_x f(x, y; i)| <= M

@@ -67,10 +67,29 @@ def test_robust_risk(
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("scale", UNITS.values(), ids=UNITS)
-@pytest.mark.parametrize("solver", [pm.RSPDsc(), pm.RSPD(), pm.ARSPD()], ids=lambda solver: solver.name)
-def test_auc(solver: Solver, scale: float, engine: str, rng: np.random.Generator, seed: int) -> None:
-    """Although a and b have no units: X measures them in rows."""
+@pytest.mark.parametrize("solver", SOLVERS.values(), ids=SOLVERS)
+@pytest.mark.parametrize(("radius", "lam2"), [(0.5, 0.0), (np.inf, 0.1), (0.1, 0.1)], ids=["ball", "L2", "both"])
+def test_auc(
+    radius: float, lam2: float, solver: Solver, scale: float, engine: str, rng: np.random.Generator, seed: int
+) -> None:
+    """Although a and b have no units: X measures them in rows. Class means are far from 0."""
     X, labels = binary_data(rng)
     budget = {"tol": 0.0, "max_passes": PASSES, "random_state": seed, "engine": engine}
-    plain, other = (solver.solve(pm.AUC(s * X, labels, constraint=pm.L2Ball(0.5 / s)), **budget) for s in (1.0, scale))
-    np.testing.assert_allclose(other.history["objective"], plain.history["objective"], rtol=1e-9)
+    plain, other = (
+        solver.solve(
+            pm.AUC(
+                s * (X + 1.0),
+                labels,
+                constraint=pm.L2Ball(radius / s) if np.isfinite(radius) else None,
+                regularizer=pm.L2(lam2 * s**2) if lam2 else None,
+            ),
+            **budget,
+        )
+        for s in (1.0, scale)
+    )
+    for column, unit in {"steps": 1.0, "objective": 1.0, "primal_step": scale**-2, "dual_step": 1.0}.items():
+        np.testing.assert_allclose(other.history[column], unit * plain.history[column], rtol=1e-9, atol=1e-12 * unit)
+    units = np.append(np.full(plain.x.size - 2, scale), [1.0, 1.0])
+    np.testing.assert_allclose(other.x * units, plain.x, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(other.y, plain.y, rtol=1e-9, atol=1e-12)
+    assert (plain.history["objective"][1:] != plain.history["objective"][0]).any()  # it did something
