@@ -106,6 +106,7 @@ def needs(problem: Any, walk: Any) -> dict[str, int]:
         fields = part._asdict() if part is not None else {}
         vectors |= {f"{owner}.{name}": array for name, array in fields.items() if isinstance(array, np.ndarray)}
     vectors |= {name: getattr(problem, name) for name in ("labels", "y0", "weights") if hasattr(problem, name)}
+    vectors = {name: vector for name, vector in vectors.items() if any(vector.strides)}  # y0 of AUC is one number
     if isinstance(problem, pm.AUC):
         vectors |= {"mean_positive": problem.mean_positive, "mean_negative": problem.mean_negative}
     distinct = {array.ctypes.data: (name, array.nbytes) for name, array in reversed(vectors.items())}
