@@ -63,17 +63,19 @@ def _projection_faults(name: str, convex_set: ConvexSet, near: Vector, rng: np.r
     metric = np.broadcast_to(convex_set.metric, near.shape)
     inverse = np.divide(1.0, metric, out=np.zeros(near.size), where=metric > 0.0)
     sizes = [size * np.abs(near).max() for size in (0.1, 1.0, 10.0, 100.0)]
-    for size in np.repeat([*sizes, min(convex_set.radius, sizes[-1])], 3):
-        z, other = near + size * rng.standard_normal((2, near.size))
-        p, q = convex_set.project(z), convex_set.project(other)
+    spread = np.repeat([*sizes, min(convex_set.radius, sizes[-1])], 6)
+    points = near + spread[:, None] * rng.standard_normal((spread.size, near.size))
+    projected = [convex_set.project(z) for z in points]
+    for z, p in zip(points, projected, strict=True):
         if not _close(convex_set.project(p), p, ROUNDING):
             yield f"{name}.project moves a point of the set"
-        slack = ROUNDING * np.linalg.norm(inverse * (z - p)) * (np.linalg.norm(q - p) + np.linalg.norm(p))
-        if not (inverse * (z - p)) @ (q - p) <= slack:
-            yield f"{name}.project(z) is not the point nearest to z"
-        for bound, length in (("diameter", convex_set.distance(p, q)), ("radius", convex_set.distance(p, 0.0 * p))):
-            if not length <= getattr(convex_set, bound) * (1.0 + ROUNDING):
-                yield f"{name}.{bound} = {getattr(convex_set, bound):.6g} is no bound: {length:.6g} was met"
+        for q in projected:
+            slack = ROUNDING * np.linalg.norm(inverse * (z - p)) * (np.linalg.norm(q - p) + np.linalg.norm(p))
+            if not (inverse * (z - p)) @ (q - p) <= slack:
+                yield f"{name}.project(z) is not the point nearest to z"
+            for bound, length in (("diameter", convex_set.distance(p, q)), ("radius", convex_set.distance(p, 0.0 * p))):
+                if not length <= getattr(convex_set, bound) * (1.0 + ROUNDING):
+                    yield f"{name}.{bound} = {getattr(convex_set, bound):.6g} is no bound: {length:.6g} was met"
 
 
 def _gradient_faults(problem: Problem, x: Vector, y: Vector, rng: np.random.Generator, rtol: float) -> Iterator[str]:
