@@ -100,34 +100,54 @@ def protocol(cls: Class) -> Class:
     return cls
 
 
-def pointer(part: Any, method: str) -> Any:
-    """A method (margin, label) -> float of a loss as a function pointer; as it is where compilation is turned off.
+def pointer(part: Any) -> Any:
+    """Value and derivative of a loss as one function pointer, (margin, label) -> (float, float).
 
-    What it reads from `self` are numbers, fixed at this moment.
+    Without compilation it is a Python function. What the methods read from `self` are numbers, fixed at this moment.
     """
     if config.DISABLE_JIT:
-        return getattr(part, method)
-    bound = getattr(part, method)  # may be static, or the instance's own
-    function = getattr(bound, "__func__", bound)
-    function = getattr(function, "py_func", function)
-    if not inspect.isfunction(function):
-        raise NotCompilable(f"{type(part).__name__}.{method} cannot be compiled: it is not a Python function")
-    return _pointer(function, inspect.ismethod(bound), tuple(_numbers(part)), tuple(_reads(function)))
+        return lambda margin, label: (part.value(margin, label), part.derivative(margin, label))
+    functions, bound = [], []
+    for name in ("value", "derivative"):
+        method = getattr(part, name)  # may be static, or the instance's own
+        function = getattr(method, "__func__", method)
+        function = getattr(function, "py_func", function)
+        if not inspect.isfunction(function):
+            raise NotCompilable(f"{type(part).__name__}.{name} cannot be compiled: it is not a Python function")
+        functions.append(function)
+        bound.append(inspect.ismethod(method))
+    reads = tuple(read for function in functions for read in _reads(function))
+    return _pointer(*functions, *bound, tuple(_numbers(part)), reads)
 
 
 @functools.lru_cache(maxsize=64)
 def _pointer(
-    function: Callable[..., float], takes_self: bool, numbers: tuple[tuple[str, float], ...], reads: tuple[Any, ...]
+    value: Callable[..., float],
+    derivative: Callable[..., float],
+    binds_value: bool,
+    binds_derivative: bool,
+    numbers: tuple[tuple[str, float], ...],
+    reads: tuple[Any, ...],
 ) -> Any:
     # A tuple without fields cannot be compiled; names that would not do are not those of attributes the loss can read.
     this = namedtuple("this", [name for name, _ in numbers] + ["nothing"], rename=True)(*(x for _, x in numbers), 0.0)
+    of, slope = _compiled(value, this if binds_value else None), _compiled(derivative, this if binds_derivative else None)
+    return cfunc(types.UniTuple(types.f8, 2)(types.f8, types.f8))(lambda margin, label: (of(margin, label), slope(margin, label)))
+
+
+def _compiled(function: Callable[..., float], this: Any) -> Any:
+    """A method as a compiled function of margin and label alone, or the reason why it cannot be one."""
     compiled = njit(function, error_model="numpy")
+    numeric = (
+        njit(lambda margin, label: float(_number(compiled(margin, label))))
+        if this is None
+        else njit(lambda margin, label: float(_number(compiled(this, margin, label))))
+    )
     try:
-        if takes_self:
-            return cfunc("f8(f8, f8)")(lambda margin, label: _number(compiled(this, margin, label)))
-        return cfunc("f8(f8, f8)")(lambda margin, label: _number(compiled(margin, label)))
+        numeric.compile((types.f8, types.f8))
     except Exception as error:  # mostly, but not always, one of Numba's own
         raise NotCompilable(f"{function.__qualname__} cannot be compiled: {_reason(error)}") from error
+    return numeric
 
 
 def _numbers(part: Any) -> Iterator[tuple[str, float]]:

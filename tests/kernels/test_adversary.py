@@ -97,27 +97,27 @@ def test_steps_within_the_ball_are_exact_and_others_refused(
     ball = BallWithin(problem.dual_set, y, radius)
     rule = rule_of(problem, ball, sampling, centred, step=2e-3 if radius < 0.1 else 1e-2)
     dual, made, refused, measured = adversary.dual_state(problem, rule, y), 0, 0, True
-    assert dual.path[0] == 0.0
+    assert dual.moving[0] == 0.0
     while made + refused < 400:
         i = rng.choice(np.flatnonzero(problem.weights))
         q, ascent = rng.uniform(0.5, 2.0) / N, rng.uniform(0.0, 2.0)
-        before, path = dual.point(), dual.path[0]
+        before, path = dual.point(), dual.moving[0]
         expected = plain_step(problem, rule, y, i, q, ascent)
         if ascend_all(dual, np.array([i]), np.array([q]), np.array([ascent])) == 1:
             made, measured, y = made + 1, False, expected
-            assert dual.path[0] <= radius
+            assert dual.moving[0] <= radius
         else:
             np.testing.assert_array_equal(dual.point(), before)
-            assert dual.path[0] == path
+            assert dual.moving[0] == path
             if not measured:  # what the engine does: measure, and try again
                 dual, measured = dual.at(dual.point(), ball), True
-                assert dual.path[0] <= path * (1.0 + 1e-9)
+                assert dual.moving[0] <= path * (1.0 + 1e-9)
                 continue
             free = dual.set_free()
             assert free.ball == math.inf
             refused, y = refused + 1, expected
             dual = dual.at(y, ball)
-        assert ball.distance(dual.point(), ball.center) <= dual.path[0] + 1e-12 * (1.0 + radius)
+        assert ball.distance(dual.point(), ball.center) <= dual.moving[0] + 1e-12 * (1.0 + radius)
         np.testing.assert_allclose(dual.point(), y, rtol=0.0, atol=1e-11)
     assert refused > 0
 

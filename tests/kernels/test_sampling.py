@@ -21,7 +21,7 @@ DRAWS = 2000
 def draw_all(sampling: Any, y: Any, u: Any, drawn: Any, odds: Any) -> None:
     for k in range(u.size):
         drawn[k] = sampling.draw(u[k], y)
-        odds[k] = sampling.odds(drawn[k], y)
+        odds[k] = 1.0 / sampling.importance(drawn[k], y)
 
 
 WEIGHTS = {

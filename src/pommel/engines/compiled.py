@@ -83,7 +83,7 @@ class Compiled(Reference):
 
     def _refused_step(self, rule: GradientStep, walk: LazyWalk, draw: Vector) -> None:
         """One step with y moved by the reference engine, whose projection knows the ball."""
-        plain = Walk(walk.primal.point(), walk.dual.point())
+        plain = Walk(walk.primal.point(), walk.dual.point(), walk.dual.center)
         super().advance(rule, plain, draw)
         steps, outcome = self._steps(walk, walk.dual.set_free(), draw)
         walk.steps, walk.finite = walk.steps + steps, plain.finite and outcome != NOT_FINITE

@@ -36,7 +36,7 @@ class GradientStep:
     primal_set: ConvexSet
     dual_set: ConvexSet
     sampling: Sampling = "uniform"
-    center: float | None = None  # see Problem.sample_gradients
+    center: float | None = None  # see Problem.sample_gradients; it is what the walk starts with
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,8 @@ class Averages:
 class Walk:
     """The iterate a run stands at, and the sum of the x it has left."""
 
-    def __init__(self, x: Vector, y: Vector) -> None:
-        self.x, self.y = x, y
+    def __init__(self, x: Vector, y: Vector, center: float | None = None) -> None:
+        self.x, self.y, self.center = x, y, center
         self.sum_x = np.zeros_like(x)
         self.steps = 0
 
@@ -130,7 +130,7 @@ class Engine(ABC):
 
     def begin(self, rule: GradientStep, x: Vector, y: Vector) -> Walk:
         """A walk that stands at (x, y)."""
-        return Walk(x, y)
+        return Walk(x, y, rule.center)
 
     @abstractmethod
     def advance(self, rule: GradientStep, walk: Walk, draws: Vector) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from pommel.engines.engine import Engine, GradientStep, Walk
 from pommel.problem import Vector
 
@@ -17,9 +19,23 @@ class Reference(Engine):
             x, y = walk.x, walk.y
             walk.sum_x += x
             i = problem.draw(u, y, rule.sampling)
-            grad_x, grad_y = problem.sample_gradients(x, y, i, rule.sampling, rule.center)
+            grad_x, grad_y = problem.sample_gradients(x, y, i, rule.sampling, walk.center)
+            z = y + rule.dual_step * Y.metric * grad_y
             walk.x = X.project(x - rule.primal_step * X.metric * grad_x)
-            walk.y = Y.project(y + rule.dual_step * Y.metric * grad_y)
+            walk.y = Y.project(z)
+            if walk.center is not None and problem.dual_curvature is not None:
+                walk.center += problem.dual_curvature * moved_center(y, z, Y.metric)
             walk.steps += 1
             if not walk.finite:
                 return
+
+
+def moved_center(y: Vector, z: Vector, metric: float | Vector) -> float:
+    """How far a step to z takes the center along, per curvature of phi*.
+
+    The center is the multiplier of sum(y) = 1, which changes with x on the way. Where every row is at its best response
+    to a center nu, z_+ sums to more than one if nu is too low, and to less if it is too high. So this is a step of the
+    stochastic approximation of nu. With a center that stands still, all rows whose losses have fallen since the restart
+    are sent too low at first, many to zero.
+    """
+    return float(np.sum(np.maximum(z, 0.0) - y) / np.broadcast_to(metric, y.shape).sum())

@@ -26,7 +26,7 @@ class Sampling:
     """How rows are drawn."""
 
     def draw(self, u: float, y: Any) -> int: ...  # u in [0, 1) -> row
-    def odds(self, i: int, y: Any) -> float: ...  # probability of that row
+    def importance(self, i: int, y: Any) -> float: ...  # 1 / q_i, q_i the probability of that row
     def foresees(self) -> bool: ...  # whether rows are known before y is
     def foresee(self, u: float) -> int: ...  # that row
 
@@ -37,8 +37,8 @@ class Model:
 
     def expect(self, i: int) -> None: ...
 
-    def sample(self, i: int, q: float, margin: float, x: Any, y: Any) -> tuple[float, float, int, float]:
-        """(slope, ascent, j, t_slope) for a row of probability q: grad_w = slope a_i, grad_t_j = t_slope, grad_y."""
+    def sample(self, i: int, importance: float, margin: float, x: Any, y: Any) -> tuple[float, float, int, float]:
+        """(slope, ascent, j, t_slope) for a row of probability 1 / importance: grad_w = slope a_i, grad_t_j = t_slope, grad_y."""
         ...
 
 
@@ -59,7 +59,7 @@ class Dual:
 
     def expect(self, i: int) -> None: ...
     def weight(self, i: int) -> float: ...  # y_i, or y itself where there is one dual variable
-    def ascend(self, i: int, q: float, ascent: float) -> bool: ...  # False: refused, nothing is changed
+    def ascend(self, i: int, importance: float, ascent: float) -> bool: ...  # False: refused, nothing is changed
 
 
 @protocol

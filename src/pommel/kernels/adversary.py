@@ -5,7 +5,7 @@ In relative weights r = y / y0 and the metric of the sample weights, a gradient 
     whole:    r <- Pi(c r + (1 - c) + (n eta / q_i) l_i e_i),  c = 1 - n eta slope
     centred:  r <- Pi(r + (n eta / q_i) (l_i - slope (r_i - 1) - center) e_i)
 
-where q_i is the row's probability. Within a ball of radius R around the stage's start, in that metric, a step is
+where q_i is the row's probability, and the center moves as `moved_center` of the reference engine says. Within a ball of radius R around the stage's start, in that metric, a step is
 refused when the length of the path may have passed R: the exact projection then costs O(n) and is somebody else's work.
 """
 
@@ -23,6 +23,7 @@ from pommel.problem import Vector
 from pommel.sets.ball_within import BallWithin
 from pommel.sets.simplex import Simplex
 
+PATH, CENTER = 0, 1  # entries of moving
 
 @state
 class Adversary(NamedTuple):
@@ -30,12 +31,11 @@ class Adversary(NamedTuple):
 
     weights: Any  # a lazy structure of the relative weights
     y0: Any
-    path: Any  # array of length one: a bound of the distance from the start
+    moving: Any  # array: a bound of the distance from the start, and the center
     n: float  # sum of the sample weights
     step: float  # eta_y
     slope: float
     centred: bool
-    center: float
     ball: float  # R, infinite for none
     spread: float  # a bound of |start - y0|
 
@@ -46,19 +46,22 @@ class Adversary(NamedTuple):
     def weight(self, i):
         return self.y0[i] * self.weights.value(i)
 
-    def ascend(self, i, q, ascent):
-        c = 1.0
+    def ascend(self, i, importance, ascent):
+        c, r = 1.0, 0.0
         if self.centred:
-            ascent -= self.slope * (self.weights.value(i) - 1.0) + self.center
+            r = self.weights.value(i)
+            ascent -= self.slope * (r - 1.0) + self.moving[CENTER]
         else:
             c -= self.n * self.step * self.slope
-        delta = self.n * self.step * ascent / q
+        delta = self.n * self.step * importance * ascent
         if self.ball < math.inf:
             # The step before its projection: delta y0_i e_i and (1 - c) (y0 - y), each in the metric n y0.
-            length = abs(delta) * math.sqrt(self.y0[i] / self.n) + (1.0 - c) * (self.spread + self.path[0])
-            if not self.path[0] + length <= self.ball:
+            length = abs(delta) * math.sqrt(self.y0[i] / self.n) + (1.0 - c) * (self.spread + self.moving[PATH])
+            if not self.moving[PATH] + length <= self.ball:
                 return False
-            self.path[0] += length
+            self.moving[PATH] += length
+        if self.centred:
+            self.moving[CENTER] += self.slope * self.y0[i] * (max(r + delta, 0.0) - r)
         self.weights.move(i, c, 1.0 - c, delta)
         return True
 
@@ -72,7 +75,13 @@ class Adversary(NamedTuple):
         """The same at y, whose distance from the start is then known exactly."""
         build = heap_simplex if isinstance(self.weights, HeapSimplex) else tree_simplex
         distance = dual_set.distance(y, dual_set.center)
-        return self._replace(weights=build(_relative(y, self.y0), self.y0), path=np.array([distance]))
+        moving = np.array([distance, self.moving[CENTER]])
+        return self._replace(weights=build(_relative(y, self.y0), self.y0), moving=moving)
+
+    @property
+    def center(self) -> float | None:
+        """The center as it stands."""
+        return float(self.moving[CENTER]) if self.centred else None
 
     def set_free(self) -> Adversary:
         """The same without the ball: it refuses no step."""
@@ -101,12 +110,11 @@ def dual_state(problem: Any, rule: Any, y: Vector) -> Adversary | None:
     return Adversary(
         weights=(heap_simplex if rule.sampling == "uniform" else tree_simplex)(_relative(y, problem.y0), problem.y0),
         y0=problem.y0,
-        path=np.zeros(1),
+        moving=np.array([0.0, 0.0 if whole else rule.center]),
         n=n,
         step=float(rule.dual_step),
         slope=float(curvature / n),
         centred=not whole,
-        center=0.0 if whole else float(rule.center),
         ball=float(ball),
         spread=base.distance(y, problem.y0),
     )

@@ -24,7 +24,7 @@ class FixedWeights(NamedTuple):
     def weight(self, i):
         return self.y0[i]
 
-    def ascend(self, i, q, ascent):
+    def ascend(self, i, importance, ascent):
         return True
 
     def point(self) -> Vector:

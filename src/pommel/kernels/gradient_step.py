@@ -21,10 +21,10 @@ def gradient_steps(rows, model, sampling, x, y, draws):
     for k in range(draws.size):
         look_ahead(rows, model, sampling, x, y, draws, k)
         i = sampling.draw(draws[k], y)
-        q = sampling.odds(i, y)
+        importance = sampling.importance(i, y)
         margin = x.margin(rows, i)
-        slope, ascent, j, t_slope = model.sample(i, q, margin, x, y)
-        if not y.ascend(i, q, ascent):
+        slope, ascent, j, t_slope = model.sample(i, importance, margin, x, y)
+        if not y.ascend(i, importance, ascent):
             return k, REFUSED
         x.count()
         finite = x.descend(rows, i, slope, j, t_slope)

@@ -113,8 +113,9 @@ class HeapSimplex(NamedTuple):
             if u == L and c == 1.0 and delta <= 0.0:
                 return  # stays at zero, and so all others stay where they are
             detach(self, i, k)
-        old, u = u, u + delta / S
-        excess = self.scalars[REST] + ((c - 1.0) / S + p * (u - old))  # of sum p (u - L) over 1 / S
+        unit = 1.0 / S  # known early: the next step waits for delta, not for a division
+        old, u = u, u + unit * delta
+        excess = self.scalars[REST] + (unit * (c - 1.0) + p * (u - old))  # of sum p (u - L) over 1 / S
         level = L + excess
         self.scalars[SCALE] = S
         if u > level:

@@ -15,19 +15,18 @@ class MarginLoss(NamedTuple):
     """A loss as two function pointers, and the labels it is given."""
 
     labels: Any
-    loss_value: Any  # no field may have the name of a protocol's method
-    loss_derivative: Any
+    loss: Any  # (margin, label) -> value and derivative
 
     def expect(self, i):
         prefetch(self.labels, np.intp(i))
 
-    def sample(self, i, q, margin, x, y):
-        label = self.labels[i]
-        return y.weight(i) / q * self.loss_derivative(margin, label), self.loss_value(margin, label), 0, 0.0
+    def sample(self, i, importance, margin, x, y):
+        loss, derivative = self.loss(margin, self.labels[i])
+        return y.weight(i) * importance * derivative, loss, 0, 0.0
 
 
 def model_state(problem: Any) -> MarginLoss | None:
     """The state of a `DRO` problem; None for others."""
     if type(problem) is not DRO:  # a subclass may have other gradients
         return None
-    return MarginLoss(problem.labels, pointer(problem.loss, "value"), pointer(problem.loss, "derivative"))
+    return MarginLoss(problem.labels, pointer(problem.loss))

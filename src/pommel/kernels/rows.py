@@ -33,10 +33,15 @@ class CSRRows(NamedTuple):
 
     def fetch(self, i):
         first, last = np.intp(self.indptr[i]), np.intp(self.indptr[i + 1])
-        for entry in range(first, last, LINE // 4):
-            prefetch(self.indices, entry)
-        for entry in range(first, last, LINE // 8):
+        prefetch(self.indices, first)
+        prefetch(self.indices, last - 1)
+        prefetch(self.data, first)
+        prefetch(self.data, last - 1)
+        # Loops that mostly make no round: how often one goes round is hard to foresee, and dear where it was not.
+        for entry in range(first + LINE // 8, last - LINE // 8, LINE // 8):
             prefetch(self.data, entry)
+        for entry in range(first + LINE // 4, last - LINE // 4, LINE // 4):
+            prefetch(self.indices, entry)
 
     def fetch_columns(self, i, vectors):
         for entry in range(self.indptr[i], self.indptr[i + 1]):

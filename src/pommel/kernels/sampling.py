@@ -23,8 +23,8 @@ class ByWeight(NamedTuple):
             return np.uintp(u * self.n)  # unsigned: an index that needs no look at its sign
         return np.uintp(np.searchsorted(self.cumulative, u * self.cumulative[-1], side="right"))
 
-    def odds(self, i, y):
-        return self.y0[i]
+    def importance(self, i, y):
+        return float(self.n) if self.cumulative.size == 0 else 1.0 / self.y0[i]
 
     def foresees(self):
         return self.cumulative.size == 0  # else a draw takes as long as a step
@@ -43,8 +43,8 @@ class ByDual(NamedTuple):
     def draw(self, u, y):
         return np.uintp(y.weights.draw(u, self.gamma))
 
-    def odds(self, i, y):
-        return self.gamma * y.weight(i) + (1.0 - self.gamma) * self.y0[i]
+    def importance(self, i, y):
+        return 1.0 / (self.gamma * y.weight(i) + (1.0 - self.gamma) * self.y0[i])
 
     def foresees(self):
         return False

@@ -30,7 +30,7 @@ class Scalar(NamedTuple):
     def weight(self, i):
         return self.y[0]
 
-    def ascend(self, i, q, ascent):
+    def ascend(self, i, importance, ascent):
         y = self.y[0]
         self.y[0] = min(max(y + self.step * (ascent - self.curvature * y), self.low), self.high)
         return True

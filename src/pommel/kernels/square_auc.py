@@ -20,7 +20,7 @@ class SquareAUC(NamedTuple):
     def expect(self, i):
         prefetch(self.labels, np.intp(i))
 
-    def sample(self, i, q, margin, x, y):
+    def sample(self, i, importance, margin, x, y):
         label = self.labels[i]
         j, k = (0, 1.0 - self.p) if label > 0.0 else (1, self.p)
         residual = margin - x.t[j]

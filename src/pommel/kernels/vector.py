@@ -79,7 +79,7 @@ class LazyVector(NamedTuple):
         f = self.f
         f[S] *= self.decay
         f[C] *= self.decay
-        change = -self.step * slope / f[S]
+        change = (-self.step / f[S]) * slope  # the division does not wait for the slope
         if change != 0.0:
             if self.norms.size:
                 f[Z_Z] += change * (2.0 * f[A_Z] + change * self.norms[i])
