@@ -53,6 +53,18 @@ class Loss(Protocol):
     def conjugate(self, slope: Any, label: Any) -> Any: ...  # h*(slope) = sup_m slope*m - h(m), inf outside its domain
 
 
+class SmoothLoss(Loss, Protocol):
+    """A loss whose derivative has no jumps: second-order methods use its second derivative, written in the same way."""
+
+    def second_derivative(self, margin: Any, label: Any) -> Any: ...  # from one side where the two differ
+
+
+class KinkedLoss(Loss, Protocol):
+    """A loss with kinks that can be rounded: how second-order methods take it."""
+
+    def smoothed(self, width: float) -> SmoothLoss: ...  # h - width / 2 <= smoothed <= h, with slopes in dom h*
+
+
 class Divergence(Protocol):
     """phi* on its domain Y, and its conjugate phi(l) = max_{y in Y} y'l - phi*(y)."""
 
@@ -64,6 +76,9 @@ class Divergence(Protocol):
     def holder(self, weights: Vector) -> tuple[float, float]: ...  # (L, v): |grad phi(a) - grad phi(b)| <= L|a - b|^v
     def gradient_bound(self, weights: Vector) -> float | None: ...  # sup over Y of |grad phi*|, None if unbounded
     def curvature(self, weights: Vector) -> float | None: ...  # phi*(y) = (curvature / 2) |y - y0|^2, None for others
+    def response_slopes(
+        self, y: Vector, weights: Vector
+    ) -> Vector: ...  # c: at A(l) = y, phi'' = diag(c) - cc' / sum(c)
 
 
 class Regularizer(Protocol):
@@ -73,7 +88,7 @@ class Regularizer(Protocol):
     def strong_convexity(self) -> float: ...
     def value(self, x: Vector) -> float: ...
     def subgradient(self, x: Vector) -> Vector: ...
-    def conjugate(self, u: Vector) -> float: ...  # g*(u)
+    def conjugate(self, u: Vector, radius: float = np.inf) -> float: ...  # sup of u'x - g(x) over |x| <= radius
     def lipschitz(self, radius: float) -> float: ...  # bound of |subgradient| where |x| <= radius
 
 

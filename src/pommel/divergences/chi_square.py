@@ -77,6 +77,10 @@ class ChiSquare:
     def curvature(self, weights: Vector) -> float:
         return float(weights.sum() ** 2 * self.lam)
 
+    def response_slopes(self, y: Vector, weights: Vector) -> Vector:
+        """y0_i / (n lam) for rows that are not clipped."""
+        return np.where(y > 0.0, weights / (weights.sum() ** 2 * self.lam), 0.0)
+
     @staticmethod
     def _relative(y: Vector, y0: Vector) -> Vector:
         """(y - y0) / y0, zero for removed rows."""

@@ -49,6 +49,9 @@ class Mean:
     def gradient_bound(self, weights: Vector) -> float:
         return 0.0
 
+    def response_slopes(self, y: Vector, weights: Vector) -> Vector:
+        return np.zeros_like(y)
+
     def curvature(self, weights: Vector) -> float:
         return 0.0
 

@@ -48,6 +48,7 @@ class Iterate:
     objective: float  # P(x)
     center: float | None  # see Response, and for the next one too
     read: Vector | None = None
+    lower_bound: float = -math.inf  # of min P, where the solver has come by one
 
 
 @dataclass(frozen=True)
@@ -145,7 +146,7 @@ class Engine(ABC):
         for known in (self._last, self._start):
             if known is not None and known.x is x:
                 return known
-        self._pay(passes=1)
+        self.pay(passes=1)
         iterate = Iterate(x, *self.problem.respond(x))
         if np.isfinite(iterate.objective):  # else the run will be made again from the start that is remembered
             self._last = iterate
@@ -155,13 +156,13 @@ class Engine(ABC):
     def natural_steps(self, start: Iterate, sampling: Sampling) -> NaturalSteps:
         """The problem's natural steps at a restart, for a pass over the rows if what that read is not enough."""
         if start.read is None:
-            self._pay(passes=1)
+            self.pay(passes=1)
         return self.problem.natural_steps(start.x, start.y, sampling, start.read)
 
     def constants(self, start: Iterate) -> Constants:
         """The problem's constants, for a pass over the rows, and one more for P(0) where that is not known already."""
         objective = None if start.x.any() else start.objective
-        self._pay(passes=2 if objective is None else 1)
+        self.pay(passes=2 if objective is None else 1)
         return self.problem.constants("uniform", objective)
 
     @np.errstate(all="ignore")  # infinity and NaN are looked for, so they need no warning
@@ -204,10 +205,11 @@ class Engine(ABC):
     def _steps_left(self) -> float:
         return self.max_gradients - self.n_gradients - self.problem.n
 
-    def _pay(self, passes: int) -> None:
+    def pay(self, passes: float) -> None:
+        """Count reads of the rows that a solver makes itself; `Exhausted` where the budget does not reach for them."""
         if self.n_gradients + passes * self.problem.n > self.max_gradients:
             raise Exhausted
-        self.n_gradients += passes * self.problem.n
+        self.n_gradients += round(passes * self.problem.n)
 
     def _walk(self, rule: GradientStep, x: Vector, y: Vector, steps: int, rng: np.random.Generator) -> Walk:
         walk, chunk = self.begin(rule, x, y), self.FIRST_CHUNK

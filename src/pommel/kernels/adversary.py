@@ -25,6 +25,7 @@ from pommel.sets.simplex import Simplex
 
 PATH, CENTER = 0, 1  # entries of moving
 
+
 @state
 class Adversary(NamedTuple):
     """The dual variable on the simplex."""

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from pommel.losses.smoothed_hinge import SmoothedHinge
+
 __all__ = ["Hinge"]
 
 
@@ -42,6 +44,9 @@ class Hinge:
     def conjugate(self, slope: Any, label: Any) -> Any:
         s = label * slope
         return np.where((s >= -1.0) & (s <= 0.0), s, np.inf)
+
+    def smoothed(self, width: float) -> SmoothedHinge:
+        return SmoothedHinge(width)
 
 
 EXAMPLES = (Hinge(),)

@@ -43,6 +43,10 @@ class Logistic:
         m = label * margin
         return -label * np.exp(np.minimum(0.0, -m)) / (1.0 + np.exp(-np.abs(m)))
 
+    def second_derivative(self, margin: Any, label: Any) -> Any:
+        small = np.exp(-np.abs(margin * label))
+        return small / (1.0 + small) ** 2
+
     def conjugate(self, slope: Any, label: Any) -> Any:
         t = -label * slope
         inside = (t >= 0.0) & (t <= 1.0)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+from scipy.linalg.blas import dnrm2
+
 from pommel._validation import check_number
 from pommel.problem import Vector
 
@@ -48,8 +51,10 @@ class L2:
     def lipschitz(self, radius: float) -> float:
         return self.lam * radius
 
-    def conjugate(self, u: Vector) -> float:
-        return float(u @ u) / (2.0 * self.lam)
+    def conjugate(self, u: Vector, radius: float = np.inf) -> float:
+        length = float(dnrm2(u))
+        reached = min(length / self.lam, radius)  # |x| at the supremum
+        return reached * (length - 0.5 * self.lam * reached)
 
 
 EXAMPLES = (L2(0.1), L2(3.0))

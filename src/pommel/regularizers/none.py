@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg.blas import dnrm2
 
 from pommel.problem import Vector
 
@@ -26,8 +27,8 @@ class NoRegularizer:
     def lipschitz(self, radius: float) -> float:
         return 0.0
 
-    def conjugate(self, u: Vector) -> float:
-        return np.inf if np.any(u) else 0.0
+    def conjugate(self, u: Vector, radius: float = np.inf) -> float:
+        return radius * float(dnrm2(u)) if np.any(u) else 0.0
 
 
 EXAMPLES = (NoRegularizer(),)
