@@ -83,10 +83,8 @@ class WeightedLosses(ABC):
     def respond(self, x: Vector) -> Response:
         read = self.read(x)
         losses = self.losses_of(read)
-        y = self.divergence.best_response(losses, self.weights)
-        objective = self.divergence.conjugate(losses, self.weights) + self.regularizer.value(x)
-        multiplier = float(y @ (losses - self.divergence.gradient(y, self.weights)))
-        return Response(y, objective, multiplier if self._sums_to_one else None, read)
+        y, risk, multiplier = self.divergence.respond(losses, self.weights)
+        return Response(y, risk + self.regularizer.value(x), multiplier if self._sums_to_one else None, read)
 
     @cached_property
     def _sums_to_one(self) -> bool:
