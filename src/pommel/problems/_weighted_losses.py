@@ -80,8 +80,8 @@ class WeightedLosses(ABC):
     def objective(self, x: Vector) -> float:
         return self.divergence.conjugate(self.losses(x), self.weights) + self.regularizer.value(x)
 
-    def respond(self, x: Vector) -> Response:
-        read = self.read(x)
+    def respond(self, x: Vector, read: Vector | None = None) -> Response:
+        read = self.read(x) if read is None else read
         losses = self.losses_of(read)
         y, risk, multiplier = self.divergence.respond(losses, self.weights)
         return Response(y, risk + self.regularizer.value(x), multiplier if self._sums_to_one else None, read)
