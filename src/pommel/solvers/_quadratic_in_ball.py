@@ -31,6 +31,8 @@ def minimise_in_ball(hessian: Vector, r: Vector, radius: float) -> Vector:
         return vectors @ free
     most = dnrm2(along) / radius  # |z| <= |r| / nu
     low = max(most - values[-1], most * EPS)  # |z| >= |r| / (largest eigenvalue + nu)
-    nu = brentq(lambda nu: 1.0 / radius - 1.0 / dnrm2(at(nu)), 0.5 * low, 2.0 * most, xtol=0.25 * EPS * low, rtol=4 * EPS)
+    nu = brentq(
+        lambda nu: 1.0 / radius - 1.0 / dnrm2(at(nu)), 0.5 * low, 2.0 * most, xtol=0.25 * EPS * low, rtol=4 * EPS
+    )
     z = at(nu)
     return vectors @ (z * (radius / dnrm2(z)))
