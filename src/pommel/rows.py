@@ -144,6 +144,23 @@ class Rows:
             row[-1] = self.constant
         return row
 
+    def part(self, some: Any) -> Rows:
+        """Some of the rows, by their indexes; a copy of them."""
+        return Rows(self.X[some], constant=self.constant, column_scale=self.column_scale)
+
+    def squared_columns(self, weights: Vector) -> Vector:
+        """sum_i weights_i a_ij^2 for every column j, the diagonal of `gram`."""
+        squares = np.zeros(self.X.shape[1])
+        for some, block in self._blocks(BLOCK):
+            if sp.issparse(block):
+                values, columns, lengths = _entries(block)
+                squares += np.bincount(columns, np.repeat(weights[some], lengths) * values**2, squares.size)
+            else:
+                squares += weights[some] @ block**2
+        if self.column_scale is not None:
+            squares *= self.column_scale**2
+        return squares if self.constant is None else np.append(squares, self.constant**2 * weights.sum())
+
     @cached_property
     def squared_norms(self) -> Vector:
         """|a_i|^2 for every row, without a copy of X."""

@@ -9,15 +9,14 @@ import numpy as np
 from pommel.engines.engine import Engine
 from pommel.problem import Vector
 
-READS = 2
-"""Reads of the rows for one product with the Hessian."""
-
 ACCURACY, MOST_STEPS = 0.1, 250
 """Steps go on until the residual is below this share of its start in the preconditioner's norm, or there were so many."""
 
 
-def conjugate_gradients(times: Callable[[Vector], Vector], r: Vector, diagonal: Vector, engine: Engine) -> Vector:
-    """An approximate solution of H z = r, H positive definite; every product is paid for."""
+def conjugate_gradients(
+    times: Callable[[Vector], Vector], r: Vector, diagonal: Vector, engine: Engine, reads: float
+) -> Vector:
+    """An approximate solution of H z = r, H positive definite; `reads` of the rows are paid for each product."""
     z, residual = np.zeros_like(r), r.copy()
     scaled = residual / diagonal
     direction, size = scaled.copy(), float(residual @ scaled)
@@ -25,7 +24,7 @@ def conjugate_gradients(times: Callable[[Vector], Vector], r: Vector, diagonal: 
     for _ in range(MOST_STEPS):
         if not size > goal or engine.exhausted():
             break
-        engine.pay(passes=READS)
+        engine.pay(reads)
         product = times(direction)
         length = size / float(direction @ product)
         z += length * direction
