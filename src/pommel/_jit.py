@@ -131,8 +131,13 @@ def _pointer(
 ) -> Any:
     # A tuple without fields cannot be compiled; names that would not do are not those of attributes the loss can read.
     this = namedtuple("this", [name for name, _ in numbers] + ["nothing"], rename=True)(*(x for _, x in numbers), 0.0)
-    of, slope = _compiled(value, this if binds_value else None), _compiled(derivative, this if binds_derivative else None)
-    return cfunc(types.UniTuple(types.f8, 2)(types.f8, types.f8))(lambda margin, label: (of(margin, label), slope(margin, label)))
+    of, slope = (
+        _compiled(value, this if binds_value else None),
+        _compiled(derivative, this if binds_derivative else None),
+    )
+    return cfunc(types.UniTuple(types.f8, 2)(types.f8, types.f8))(
+        lambda margin, label: (of(margin, label), slope(margin, label))
+    )
 
 
 def _compiled(function: Callable[..., float], this: Any) -> Any:
