@@ -128,6 +128,19 @@ class Rows:
         add_outer_products(*rows, shifted.astype(np.uintp), away[shifted], slots, values, columns, gram)
         return gram + gram.T
 
+    def squared_columns(self, weights: Vector) -> Vector:
+        """sum_i weights_i a_ij^2 for every column j."""
+        total = np.zeros(self.X.shape[1])
+        for some, block in self._blocks(BLOCK):
+            if sp.issparse(block):
+                values, columns, lengths = _entries(block)
+                total += np.bincount(columns, np.repeat(weights[some], lengths) * values**2, total.size)
+            else:
+                total += np.einsum("i,ij,ij->j", weights[some], block, block)
+        if self.column_scale is not None:
+            total *= self.column_scale**2
+        return total if self.constant is None else np.append(total, self.constant**2 * weights.sum())
+
     def row(self, i: int) -> Vector:
         """a_i as a dense vector."""
         row = np.empty(self.d)
