@@ -28,9 +28,7 @@ PROBES = 3
 """Random vectors of a null space whose margins show whether rows, too, see nothing in it."""
 
 
-def auc_bound(
-    quadratic: AUCQuadratic, at: Evaluation, factor: Factor | None = None, nu: float | None = None
-) -> float:
+def auc_bound(quadratic: AUCQuadratic, at: Evaluation, factor: Factor | None = None, nu: float | None = None) -> float:
     """The best of the bounds that a point gives; with a factor of Q + nu I, one more.
 
     Taken off is twice what rounding may have added to P at this point, once for the point compared with it.

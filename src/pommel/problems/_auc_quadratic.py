@@ -58,16 +58,18 @@ class AUCQuadratic:
     """Q, b and R of an AUC problem; no method reads the rows more often than it says."""
 
     def __init__(self, problem: AUC) -> None:
-        self.problem, self.rows, self.lam = problem, problem.rows, problem.regularizer.strong_convexity
+        self.problem, self.lam = problem, problem.regularizer.strong_convexity
+        self.rows, self.used = problem.rows.packed()  # w is 0 in columns that hold nothing
         self.bounds_v = problem.on == "v" and problem.constraint is not None
         self.radius = np.inf if problem.constraint is None else problem.constraint.radius
-        self.size = problem.d if self.bounds_v else problem.d - 2
+        self.size = self.rows.d + 2 if self.bounds_v else self.rows.d
         self.strong_convexity = 0.0 if self.bounds_v else self.lam  # a and b are not regularized
         self.positive = (problem.labels > 0.0).astype(np.float64)
         self.negative = 1.0 - self.positive
         self.shares = self.positive / self.positive.sum(), self.negative / self.negative.sum()
         self.weights = 2.0 * problem.q * (self.shares[0] + self.shares[1])
-        self.delta = problem.mean_positive - problem.mean_negative
+        self.means = problem.mean_positive[self.used], problem.mean_negative[self.used]
+        self.delta = self.means[0] - self.means[1]
         self.linear = np.zeros(self.size)
         self.linear[: self.delta.size] = 2.0 * problem.q * self.delta
         stored = getattr(self.rows.X, "indptr", None)
@@ -76,9 +78,15 @@ class AUCQuadratic:
 
     def lift(self, x: Vector) -> Vector:
         """The v that x stands for, in X."""
-        if not self.bounds_v:
-            x = np.append(x, [x @ self.problem.mean_positive, x @ self.problem.mean_negative])
-        return self.problem.primal_set.project(x)
+        w, v = x[: self.delta.size], np.zeros(self.problem.d)
+        v[:-2][self.used] = w
+        v[-2:] = x[w.size :] if self.bounds_v else [w @ mean for mean in self.means]
+        return self.problem.primal_set.project(v)
+
+    def lower(self, v: Vector) -> Vector:
+        """The x that stands for v."""
+        w = v[:-2][self.used]
+        return np.append(w, v[-2:]) if self.bounds_v else w
 
     def product(self, x: Vector) -> Vector:
         """Qx, for two reads of the rows."""
@@ -86,13 +94,13 @@ class AUCQuadratic:
 
     def _product(self, x: Vector, margins: Vector) -> Vector:
         w = x[: self.delta.size]
-        product = np.zeros(self.size)
         residuals = self.weights * self._residuals(x, margins)
-        product[: w.size] = self.rows.rmatvec(residuals)
-        product[: w.size] += (2.0 * self.problem.q * float(self.delta @ w)) * self.delta
-        product[: w.size] += self.lam * w
+        product = self.rows.rmatvec(residuals)
+        product += (2.0 * self.problem.q * float(self.delta @ w)) * self.delta
+        if self.lam > 0.0:
+            product += self.lam * w
         if self.bounds_v:
-            product[-2:] = -self.positive @ residuals, -self.negative @ residuals
+            product = np.append(product, [-self.positive @ residuals, -self.negative @ residuals])
         return product
 
     def _residuals(self, x: Vector, margins: Vector) -> Vector:
@@ -107,7 +115,8 @@ class AUCQuadratic:
     def evaluate(self, x: Vector) -> Evaluation:
         """P and its gradient, for two reads of the rows; a third one, once, for the lengths of rows."""
         problem, v = self.problem, self.lift(x)
-        x, w = v[: self.size], v[:-2]
+        x = self.lower(v)
+        w = x[: self.delta.size]
         margins, y = self.rows.matvec(w), problem.best_response(v)
         objective = problem._saddle(v, y, margins)
         gradient = self._product(x, margins) - self.linear
@@ -134,9 +143,10 @@ class AUCQuadratic:
         """sqrt(x'Qx) as the rows have it, and what rounding alone could make of it; one read."""
         w = x[: self.delta.size]
         residuals = self._residuals(x, self.rows.matvec(w))
+        # Also what summing Q over all rows has lost, which shows in its null space.
         form = self.weights @ residuals**2 + 2.0 * self.problem.q * float(self.delta @ w) ** 2 + self.lam * (w @ w)
         lengths = np.sqrt(self.moments) @ np.abs(w) + float(np.linalg.norm(x[w.size :]))
-        return float(np.sqrt(form)), self._longest * EPS * lengths
+        return float(np.sqrt(form)), (self._longest + self.problem.n) * EPS * lengths
 
     @property
     def moments(self) -> Vector:
@@ -148,9 +158,9 @@ class AUCQuadratic:
     @cached_property
     def diagonal(self) -> Vector:
         """That of Q."""
-        q, problem = self.problem.q, self.problem
+        q = self.problem.q
         diagonal = np.full(self.size, 2.0 * q)
-        squares = 2.0 * q * (problem.mean_positive**2 + problem.mean_negative**2)
+        squares = 2.0 * q * (self.means[0] ** 2 + self.means[1] ** 2)
         spread = np.maximum(self.moments - squares, EPS * self.moments)
         diagonal[: spread.size] = spread + 2.0 * q * self.delta**2 + self.lam
         if self.bounds_v:
@@ -159,19 +169,18 @@ class AUCQuadratic:
 
     def matrix(self) -> Vector:
         """Q, for one read of the rows, or two where columns have a large offset."""
-        problem, q = self.problem, self.problem.q
-        means = problem.mean_positive, problem.mean_negative
+        q, means = self.problem.q, self.means
         squares = 2.0 * q * (means[0] ** 2 + means[1] ** 2)
         gram = self.rows.gram(self.weights)
         self._moments = np.diag(gram).copy()
         is_offset = self._moments - squares < OFFSET_SHARE * self._moments
         if is_offset.any():
             shifts = [np.where(is_offset, mean, 0.0) for mean in means]
-            gram = sum(
-                self.rows.gram(2.0 * q * share, shift) for share, shift in zip(self.shares, shifts, strict=True)
-            )
+            gram = sum(self.rows.gram(2.0 * q * share, shift) for share, shift in zip(self.shares, shifts, strict=True))
             means = np.where(is_offset, 0.0, means[0]), np.where(is_offset, 0.0, means[1])
-        gram += 2.0 * q * (np.outer(self.delta, self.delta) - np.outer(means[0], means[0]) - np.outer(means[1], means[1]))
+        gram += (
+            2.0 * q * (np.outer(self.delta, self.delta) - np.outer(means[0], means[0]) - np.outer(means[1], means[1]))
+        )
         constant = np.diag(gram) <= CONSTANT**2 * self._moments
         gram[constant], gram[:, constant] = 0.0, 0.0
         gram[np.diag_indices_from(gram)] += self.lam
@@ -179,7 +188,7 @@ class AUCQuadratic:
             return gram
         full = np.zeros((self.size, self.size))
         full[:-2, :-2] = gram
-        for t, mean in ((-2, problem.mean_positive), (-1, problem.mean_negative)):
+        for t, mean in ((-2, self.means[0]), (-1, self.means[1])):
             along = np.append(mean, [0.0, 0.0])
             along[t] = -1.0
             full += 2.0 * q * np.outer(along, along)

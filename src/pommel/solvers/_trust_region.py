@@ -27,10 +27,11 @@ NEWTON_STEPS = 50
 class Factor:
     """Solves Qx = b for a positive semidefinite Q: by Cholesky, or in the directions where Q differs from rounding.
 
-    Columns are brought to one unit first, so that neither choice depends on the units of features.
+    Columns are brought to one unit first, so that neither choice depends on the units of features. `rounding` is the
+    share of Q that forming it may have lost.
     """
 
-    def __init__(self, Q: Vector) -> None:
+    def __init__(self, Q: Vector, rounding: float = EPS) -> None:
         diagonal = np.diag(Q)
         is_something = diagonal > 0.0
         self.scale = np.where(is_something, 1.0 / np.sqrt(np.where(is_something, diagonal, 1.0)), 0.0)
@@ -48,7 +49,7 @@ class Factor:
             self._cholesky = cholesky
             return
         values, vectors = eigh(scaled, check_finite=False)
-        kept = values > 16.0 * diagonal.size * EPS * max(values[-1], 1.0)
+        kept = values > (16.0 * diagonal.size * EPS + rounding) * max(values[-1], 1.0)
         self._inverse, self._range = 1.0 / values[kept], vectors[:, kept]
         self.null = np.linalg.qr(vectors[:, ~kept] * np.where(is_something, self.scale, 1.0)[:, np.newaxis])[0]
         self.reciprocal_condition = float(values[kept].min(initial=1.0))
@@ -74,9 +75,9 @@ class Minimum(NamedTuple):
     factor: Factor
 
 
-def minimize_formed(Q: Vector, b: Vector, radius: float) -> Minimum:
+def minimize_formed(Q: Vector, b: Vector, radius: float, rounding: float = EPS) -> Minimum:
     """More and Sorensen's method: Newton's for 1/|x(nu)| = 1/R, which increases to the root from nu = 0."""
-    nu, factor = 0.0, Factor(Q)
+    nu, factor = 0.0, Factor(Q, rounding)
     x = factor.solve(b)
     for _ in range(NEWTON_STEPS):
         length = float(np.linalg.norm(x))
@@ -86,7 +87,7 @@ def minimize_formed(Q: Vector, b: Vector, radius: float) -> Minimum:
         if nu + step == nu:
             break
         nu += step
-        factor = Factor(Q + nu * np.eye(b.size))
+        factor = Factor(Q + nu * np.eye(b.size), rounding)
         x = factor.solve(b)
     return Minimum(x, nu, factor)
 
@@ -114,21 +115,23 @@ class Direction(NamedTuple):
 
 
 def conjugate_gradients(
-    product: Callable[[Vector], Vector], gradient: Vector, diagonal: Vector, normal: Vector | None = None, nu: float = 0.0
+    product: Callable[[Vector], Vector], gradient: Vector, metric: Vector, normal: Vector | None = None, nu: float = 0.0
 ) -> Iterator[Direction]:
-    """Steps towards (Q + nu I) z = -gradient, preconditioned by the diagonal of Q; orthogonal to `normal` if given.
+    """Steps towards (Q + nu I) z = -gradient, preconditioned by a diagonal; orthogonal to `normal` if given.
 
     References
     ----------
     .. [1] Gould, Hribar and Nocedal, On the solution of equality constrained quadratic programming problems arising
        in optimization, 2001: the projected preconditioner.
     """
-    inverse = 1.0 / (diagonal + nu)
+    inverse = np.divide(1.0, metric, where=metric > 0.0, out=np.zeros_like(metric))
     along = None if normal is None else inverse * normal
 
     def precondition(residual: Vector) -> Vector:
         z = inverse * residual
-        return z if along is None else z - (float(along @ residual) / float(along @ normal)) * along
+        if along is not None:
+            z -= (float(along @ residual) / float(along @ normal)) * along
+        return z
 
     z, Qz, residual = np.zeros_like(gradient), np.zeros_like(gradient), gradient.copy()
     direction = -precondition(residual)
@@ -141,11 +144,14 @@ def conjugate_gradients(
         step = energy / curvature
         z += step * direction
         Qz += step * Qp
-        residual += step * (Qp + nu * direction)
+        residual += step * Qp
+        if nu > 0.0:
+            residual += (step * nu) * direction
         preconditioned = precondition(residual)
         before, energy = energy, float(residual @ preconditioned)
         yield Direction(z, Qz, residual, direction, Qp, energy)
-        direction = (energy / before) * direction - preconditioned
+        direction = (energy / before) * direction
+        direction -= preconditioned
 
 
 def minimize_in_span(columns: list[Vector], products: list[Vector], b: Vector, radius: float) -> Vector:
