@@ -19,6 +19,7 @@ class Rows:
     def fetch_columns(self, i: int, vectors: Any) -> None: ...  # and the places of vectors they belong to
     def dot(self, i: int, vectors: Any, k: int) -> float: ...  # a_i' times the k-th vector
     def add(self, i: int, c: float, e: float, vectors: Any) -> None: ...  # z += c a_i, q += e a_i
+    def axpy(self, i: int, c: float, vectors: Any) -> None: ...  # z += c a_i
 
 
 @protocol
