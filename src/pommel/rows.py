@@ -76,6 +76,13 @@ class Rows:
         margins = np.concatenate([block @ w for _, block in self._blocks(self._step)])
         return margins if self.constant is None else margins + self.constant * x[-1]
 
+    def absolute_matvec(self, x: Vector) -> Vector:
+        """sum_j |a_ij x_j| for every row: the size of what a margin sums up, and its rounding is a share of."""
+        sizes = np.abs(x if self.constant is None else x[:-1])
+        sizes = sizes if self.column_scale is None else self.column_scale * sizes
+        totals = np.concatenate([abs(block) @ sizes for _, block in self._blocks(BLOCK)])
+        return totals if self.constant is None else totals + abs(self.constant * x[-1])
+
     def rmatvec(self, u: Vector) -> Vector:
         """sum_i u_i a_i."""
         total = sum(block.T @ u[some] for some, block in self._blocks(self._step))
