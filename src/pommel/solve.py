@@ -121,6 +121,7 @@ class _Run:
         """Record a restart, keep it if it is the best, and tell whether that ends the solve."""
         if self.best is None or iterate.objective < self.best.objective:
             self.best = iterate
+        self.lower_bound = max(self.lower_bound, iterate.lower_bound)
         last = engine.last_run
         row = {
             "stage": len(self.history.rows),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pommel.problem import ConvexSet, Vector
+from pommel.problem import ConvexSet, Vector, WorstCase
 from pommel.sets.point import Point
 
 __all__ = ["Mean"]
@@ -36,6 +36,11 @@ class Mean:
 
     def gradient(self, y: Vector, weights: Vector) -> Vector:
         return np.zeros_like(y)
+
+    def respond(self, losses: Vector, weights: Vector, near: float = np.nan) -> WorstCase:
+        y = weights / weights.sum()
+        mean = float(losses @ y)
+        return WorstCase(y, mean, mean)
 
     def conjugate(self, losses: Vector, weights: Vector) -> float:
         return float(losses @ (weights / weights.sum()))
