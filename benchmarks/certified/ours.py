@@ -42,6 +42,11 @@ class Curve:
         seconds, objectives = share * np.array(trace.seconds), np.array(trace.objectives)
         return cls(seconds, objectives, np.full(seconds.size, -np.inf), np.full(seconds.size, np.inf), share)
 
+    def points(self, most: int = 200) -> list[list[float]]:
+        """Seconds, objective and lower bound, closer together at the start."""
+        kept = np.unique(np.geomspace(1, max(1, self.seconds.size), most).astype(np.int64))[: self.seconds.size] - 1
+        return np.column_stack([self.seconds, self.objectives, self.lower_bounds])[kept].tolist()
+
     def time_to(self, gap: float, optimum: float, size: float) -> float:
         """Seconds to a true gap, a share of `size`; inf if the run never had it."""
         return float(self.seconds[self.objectives - optimum <= gap * size].min(initial=np.inf))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,18 @@ PATH = np.geomspace(0.1, 10.0, 20)
 PATH_TOL = 1e-4
 
 
+@dataclass(frozen=True)
+class Ranking:
+    """AUC on a set."""
+
+    set: str
+    loss: str = "squares of pairs"
+
+    @property
+    def name(self) -> str:
+        return f"{self.set}, AUC"
+
+
 def run_auc(name: str, effort: Effort) -> Race:
     X, labels = data(name)
 
@@ -30,7 +43,7 @@ def run_auc(name: str, effort: Effort) -> Race:
         return pm.AUC(X, labels, regularizer=pm.L2(AUC_LAM2))
 
     first = problem()
-    race = Race(Case(name, "square", None), Bracket(offset=first.q))
+    race = Race(Ranking(name), Bracket(offset=first.q))
     race.bracket.update(ours.solve(pm.ExactAUC().solve, first, 1e-12, effort.truth))
     say(f"{name}, AUC: P* >= {race.bracket.lower:.12g}, width {race.bracket.width:.0e}")
     goal = race.bracket.goal(AUC_GAP)
@@ -59,6 +72,6 @@ def run_path(case: Case, rounds: int) -> dict[str, Any]:
         pm.solve(problem, tol=PATH_TOL, max_passes=None)
         one.append((time.perf_counter() - started) * share())
     ratio = min(whole) / min(one)
-    proved = sum(solution.relative_gap <= PATH_TOL for solution in solutions)
+    proved = sum(bool(solution.relative_gap <= PATH_TOL) for solution in solutions)
     say(f"{case.name}: path {min(whole):.2f} s, one solve {min(one):.2f} s")
-    return {"case": case.name, "path": whole, "one": one, "ratio": ratio, "certified": proved, "points": PATH.size}
+    return {"case": case.name, "path": whole, "one": one, "ratio": ratio, "certified": proved, "points": len(solutions)}

@@ -35,7 +35,7 @@ def draw(races: Sequence[Race]) -> Figure:
     """A panel for each problem on the set."""
     columns = min(3, len(races))
     lines = -(-len(races) // columns)
-    figure = Figure(figsize=(4.7 * columns, 3.9 * lines + 0.7), layout="constrained", dpi=110)
+    figure = Figure(figsize=(max(7.5, 4.7 * columns), 3.9 * lines + 0.8), layout="constrained", dpi=110)
     panels = figure.subplots(lines, columns, squeeze=False).ravel()
     for axes, race in zip(panels, races, strict=False):
         draw_race(axes, race)
@@ -44,7 +44,12 @@ def draw(races: Sequence[Race]) -> Figure:
     figure.suptitle(f"{races[0].case.set}: true gaps (full) and what a run itself has proved (dashed)", fontsize=12)
     named = {line.get_label(): line for axes in panels for line in axes.get_lines() if line.get_label()[0] != "_"}
     figure.legend(
-        named.values(), named, loc="outside lower center", ncols=min(6, len(named)), frameon=False, fontsize=9
+        named.values(),
+        named,
+        loc="outside lower center",
+        ncols=min(2 + 2 * columns, len(named)),
+        frameon=False,
+        fontsize=9,
     )
     return figure
 
