@@ -85,7 +85,10 @@ def swept(
 def clarabel(objective: Objective) -> tuple[Callable[[Trace], None], float]:
     names = ("tol_gap_abs", "tol_gap_rel", "tol_feas")
     return swept(
-        objective, cp.CLARABEL, [dict.fromkeys(names, tolerance) for tolerance in CLARABEL_TOLERANCES], "time_limit"
+        objective,
+        cp.CLARABEL,
+        [{**dict.fromkeys(names, tolerance), "max_threads": 1} for tolerance in CLARABEL_TOLERANCES],
+        "time_limit",
     )
 
 
