@@ -171,7 +171,8 @@ class Problem(Protocol):
         """One stochastic pair, unbiased when i = draw(u, y, sampling) with u uniform.
 
         With a `center`, grad_y is the control variate of the simplex: phi* is sampled at coordinate i too and the
-        constant `center`, which the projection cannot see, is taken off.
+        constant `center` is taken off. The projection cannot see a constant, so any will do; the multiplier at A(x)
+        leaves no variance where y = A(x).
         """
         ...
 

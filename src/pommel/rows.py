@@ -128,6 +128,23 @@ class Rows:
         add_outer_products(*rows, shifted.astype(np.uintp), away[shifted], slots, values, columns, gram)
         return gram + gram.T
 
+    def packed(self) -> tuple[Rows, Any]:
+        """The same rows without columns that hold nothing, and which columns stay: for data with most of them empty.
+
+        They are left as they are where that would spare less than half of the columns.
+        """
+        columns = self.X.shape[1]
+        if not sp.issparse(self.X) or self.constant is not None or 2 * self.X.nnz >= columns:
+            return self, slice(None)
+        indices = self.X.indices[: self.X.nnz]
+        is_used = np.zeros(columns, bool)
+        is_used[indices] = True
+        used = np.flatnonzero(is_used)
+        place = np.zeros(columns, indices.dtype)
+        place[used] = np.arange(used.size)
+        X = sp.csr_array((self.X.data[: indices.size], place[indices], self.X.indptr), shape=(self.n, used.size))
+        return Rows(X, column_scale=None if self.column_scale is None else self.column_scale[used]), used
+
     def row(self, i: int) -> Vector:
         """a_i as a dense vector."""
         row = np.empty(self.d)

@@ -74,7 +74,8 @@ def drive(
             run.show_progress(steps)
             return bool(interrupted) or time.perf_counter() >= deadline
 
-        steps = _engine_class(engine, problem)(problem, max_gradients=max_gradients, should_stop=should_stop)
+        engine_class, run.fallback = _engine_class(engine, problem)
+        steps = engine_class(problem, max_gradients=max_gradients, should_stop=should_stop)
         try:
             status = run.follow(solver, steps, solver.primal_set(problem).project(start), rng)
             if interrupted and status is not Status.CONVERGED:
@@ -102,7 +103,7 @@ class _Run:
         self.history = History()
         self.best: Iterate | None = None
         self.lower_bound = problem.lower_bound()
-        self.remark = ""
+        self.remark = self.fallback = ""
 
     def follow(self, solver: Solver, engine: Engine, x0: Any, rng: np.random.Generator) -> Status | None:
         """Check the start and every restart; the status it ended with, None if the engine is exhausted."""
@@ -170,7 +171,7 @@ class _Run:
     def solution(self, solver: Solver, engine: Engine, status: Status) -> Solution:
         assert self.best is not None
         gap, relative_gap = self.best.objective - self.lower_bound, self.relative_gap(self.best.objective)
-        message = status.value + self.remark
+        message = status.value + self.remark + self.fallback
         if len(self.history.rows) > 1 and self.best.objective >= self.history.rows[0]["objective"]:
             message += "; no stage improved on the start: try smaller steps or more passes"
         if self.tol > 0.0 and status is not Status.CONVERGED:
@@ -204,17 +205,24 @@ class _Run:
         )
 
 
-def _engine_class(name: str, problem: Problem) -> type[Engine]:
-    """The engine of that name; "auto" is the first, fastest one that takes the problem."""
+def _engine_class(name: str, problem: Problem) -> tuple[type[Engine], str]:
+    """The engine of that name; "auto" is the first, fastest one that takes the problem.
+
+    With it comes what a solution's message says about that: where a linear model does not get the fastest, the reason
+    is mostly a loss that could be written in another way.
+    """
+    fallback = ""
     if name not in ("auto", *ENGINES):
         raise ValueError(f"engine must be one of {', '.join(['auto', *ENGINES])}, got {name!r}")
     for candidate in ENGINES.values():
         missing = candidate.missing(problem)
         if missing is None and name in ("auto", candidate.name):
-            return candidate
+            return candidate, fallback
         if missing is not None and name == candidate.name:
             raise ValueError(f'engine="{name}" cannot run this problem: {missing}')
         LOGGER.debug("engine %s is not used: %s", candidate.name, missing or f"{name} was asked for")
+        if name == "auto" and hasattr(problem, "rows"):
+            fallback = f"; it ran at the price of the reference engine, O(n + d) a step, as {missing}"
     raise AssertionError("the reference engine takes any problem")
 
 

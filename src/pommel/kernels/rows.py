@@ -70,6 +70,13 @@ class CSRRows(NamedTuple):
             vectors[-1, 0] += c * self.constant
             vectors[-1, 1] += e * self.constant
 
+    def axpy(self, i, c, vectors):
+        for entry in range(self.indptr[i], self.indptr[i + 1]):
+            j = self.indices[entry]
+            vectors[j, 0] += c * (self.data[entry] * (self.scale[j] if self.scale.size else 1.0))
+        if self.constant != 0.0:
+            vectors[-1, 0] += c * self.constant
+
 
 @state
 class DenseRows(NamedTuple):
@@ -108,6 +115,12 @@ class DenseRows(NamedTuple):
         if self.constant != 0.0:
             vectors[-1, 0] += c * self.constant
             vectors[-1, 1] += e * self.constant
+
+    def axpy(self, i, c, vectors):
+        for j in range(self.X.shape[1]):
+            vectors[j, 0] += c * (self.X[i, j] * (self.scale[j] if self.scale.size else 1.0))
+        if self.constant != 0.0:
+            vectors[-1, 0] += c * self.constant
 
 
 def row_state(rows: Rows) -> CSRRows | DenseRows:

@@ -11,12 +11,13 @@ Only products with rows cost a read of them; all else is sums over margins, take
 from __future__ import annotations
 
 from functools import cached_property
+from typing import TypeGuard
 
 import numpy as np
 from sklearn.utils import gen_batches
 
 from pommel.certificates import dual_bound
-from pommel.problem import SmoothLoss, Vector
+from pommel.problem import KinkedLoss, Loss, SmoothLoss, Vector
 from pommel.problems.dro import DRO
 
 BLOCK = 2**13
@@ -97,3 +98,13 @@ class LocalModel:
         """Its diagonal. Reads the rows."""
         weights, q, share = self._curvatures
         return self.problem.rows.squared_columns(weights) - share * q**2 + self.problem.regularizer.strong_convexity
+
+
+def is_smooth(loss: Loss) -> TypeGuard[SmoothLoss]:
+    """Whether the loss can be taken as it is."""
+    return hasattr(loss, "second_derivative")
+
+
+def can_be_rounded(loss: Loss) -> TypeGuard[KinkedLoss]:
+    """Whether the loss knows how to round its kinks."""
+    return hasattr(loss, "smoothed")

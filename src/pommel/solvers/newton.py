@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, TypeGuard
+from typing import Literal
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from pommel._validation import check_choice
 from pommel.engines.engine import Engine, Iterate
-from pommel.problem import KinkedLoss, Loss, Problem, SmoothLoss, Vector
-from pommel.problems._local_model import LocalModel
+from pommel.problem import Problem, SmoothLoss, Vector
+from pommel.problems._local_model import LocalModel, can_be_rounded, is_smooth
 from pommel.problems.dro import DRO
 from pommel.regularizers.l2 import L2
 from pommel.regularizers.none import NoRegularizer
@@ -44,6 +45,9 @@ SAMPLED, SAMPLE, SAMPLE_GAP = 10_000, 16, 1e-2
 does not pay: where they lie on some rows says little of where they lie on all."""
 
 SPREAD = float(np.finfo(np.float64).eps)
+
+NOISE = 8.0 * SPREAD
+"""Gains smaller than this share of the value cannot be told from rounding; the gradient then tells more."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +106,7 @@ class Newton(Solver):
             yield model
             direction = self.direction(model, engine, share)
             ahead = search(model, direction, model.problem.read(direction))
-            if ahead is None:
+            if ahead is None or (ahead.value >= model.value and ahead.own_gap >= model.own_gap):
                 return
             model = ahead
 
@@ -159,41 +163,34 @@ class Newton(Solver):
 def rounded(problem: DRO, x: Vector, margins: Vector, width: float, engine: Engine) -> Iterator[SmoothLoss]:
     """The loss, or, if it has kinks, smooth ones ever nearer to it.
 
-    The first is the one that proves most at x: where x is nearly a solution, a wide one would lead away from it.
+    The first is the one that x solves best: where x is nearly a solution, a wide one would lead away from it. Widths are
+    powers of ten, so that x may well be what another problem's solve at such a width has led to.
     """
     loss = problem.loss
     if is_smooth(loss):
         yield loss
         return
     assert can_be_rounded(loss)
-    narrowest, bound = SPREAD * width, -np.inf
+    width = NARROWER ** math.ceil(math.log(width, NARROWER)) if width > 0.0 else 1.0
+    narrowest, least = SPREAD * width, math.inf
     while width > narrowest and x.any():
         engine.pay(passes=1)
-        ahead = LocalModel(problem, loss.smoothed(width / NARROWER), x, margins).lower_bound
-        if not ahead > bound:
+        gap = LocalModel(problem, loss.smoothed(width), x, margins).own_gap
+        if not gap < 0.5 * least:
+            width *= NARROWER
             break
-        width, bound = width / NARROWER, ahead
+        width, least = width / NARROWER, gap
     while width > narrowest:
         yield loss.smoothed(width)
         width /= NARROWER
 
 
-def is_smooth(loss: Loss) -> TypeGuard[SmoothLoss]:
-    """Whether the loss can be taken as it is."""
-    return hasattr(loss, "second_derivative")
-
-
-def can_be_rounded(loss: Loss) -> TypeGuard[KinkedLoss]:
-    """Whether the loss knows how to round its kinks."""
-    return hasattr(loss, "smoothed")
-
-
 def search(model: LocalModel, direction: Vector, margins: Vector) -> LocalModel | None:
-    """The first of the steps 1, 1/2, 1/4, ... that gains enough; None if none does, as where rounding hides the gain."""
+    """The first of the steps 1, 1/2, 1/4, ... that gains enough, None if none does."""
     slope, length = model.slope_along(direction, margins), 1.0
     for _ in range(LENGTHS):
         ahead = model.moved(direction, margins, length)
-        if ahead.value <= model.value + DECREASE * length * slope and ahead.value < model.value:
+        if ahead.value <= model.value + DECREASE * length * slope + NOISE * abs(model.value):
             return ahead
         length /= 2.0
     return None
