@@ -65,6 +65,15 @@ class KinkedLoss(Loss, Protocol):
     def smoothed(self, width: float) -> SmoothLoss: ...  # h - width / 2 <= smoothed <= h, with slopes in dom h*
 
 
+class PiecewiseLinearLoss(Loss, Protocol):
+    """A loss that is the largest of a few linear functions: how interior-point methods take it.
+
+    `pieces` gives their slopes and intercepts, numbers or arrays like `label`: h(m) = max_k slope_k m + intercept_k.
+    """
+
+    def pieces(self, label: Any) -> tuple[tuple[Any, Any], ...]: ...
+
+
 class WorstCase(NamedTuple):
     """What the adversary answers to losses."""
 

@@ -84,11 +84,13 @@ class Rows:
         return totals if self.constant is None else totals + abs(self.constant * x[-1])
 
     def rmatvec(self, u: Vector) -> Vector:
-        """sum_i u_i a_i."""
+        """sum_i u_i a_i; for a matrix u of shape (n, k) one such column for each of u's, from one read."""
         total = sum(block.T @ u[some] for some, block in self._blocks(self._step))
         if self.column_scale is not None:
-            total = self.column_scale * total
-        return total if self.constant is None else np.append(total, self.constant * u.sum())
+            total = (self.column_scale * total.T).T
+        return (
+            total if self.constant is None else np.append(total, self.constant * u.sum(axis=0, keepdims=True), axis=0)
+        )
 
     def gram(self, weights: Vector, shift: Vector | None = None) -> Vector:
         """sum_i weights_i (a_i - shift)(a_i - shift)', a d x d matrix, for weights >= 0.
