@@ -29,6 +29,7 @@ class DualPoint:
         self.problem, self.epochs = problem, 0
         lam, radius = problem.regularizer.strong_convexity, problem.primal_set.radius
         self.momentum = True
+        self.boost=0.0; self.fixed = False; self.renew=False; self.cap=1e9;self.redraw=True
         self._rows = row_state(problem.rows)
         depth = problem.weights.sum() * problem.divergence.lam if isinstance(problem.divergence, ChiSquare) else np.inf
         cells = np.zeros((problem.n, kernels.CELLS))
@@ -72,6 +73,11 @@ class DualPoint:
         return True
 
     def _order(self, rng):
+        if self.fixed:
+            if self.epochs<2 or self.renew: self.perm=rng.permutation(self.problem.n); self.renew=False
+            if self.epochs<2: return self.perm
+            period = self._ascent.cells[:, kernels.PERIOD].astype(np.int64)[self.perm]
+            return self.perm[((self.epochs+self.perm)&(period-1))==0]
         if self.epochs < 2:
             return rng.permutation(self.problem.n)
         period = self._ascent.cells[:, kernels.PERIOD].astype(np.int64)
@@ -84,6 +90,8 @@ class DualPoint:
         if self.momentum and self.epochs > 1:
             if scalars[kernels.ALIGNMENT] < 0.0:
                 self._theta = 1.0
+                self.renew=self.redraw
+            self._theta=min(self._theta,self.cap)
             theta = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * self._theta**2))
             factor, self._theta = (self._theta - 1.0) / theta, theta
         kernels.extrapolate(self._ascent, self._previous, factor)
@@ -91,7 +99,8 @@ class DualPoint:
 
     def _balance(self) -> None:
         if self._ascent.inverse_depth > 0.0:
-            kernels.balance_threshold(self._ascent)
+            if self.epochs == 0 or not self.boost: kernels.balance_threshold(self._ascent)
+            else: kernels.balance2(self._ascent, self.boost)
 
     def bound(self) -> float:
         if self._whole:

@@ -233,3 +233,39 @@ def balance_threshold(ascent):
     for i in range(cells.shape[0]):
         if cells[i, SLOPE] == 0.0:
             cells[i, Y] = cells[i, REFERENCE] * max(0.0, 1.0 + (cells[i, LOSS] - tau) * inverse_depth)
+
+
+@kernel
+def balance2(ascent, boost):
+    cells, scalars, inverse_depth = ascent.cells, ascent.scalars, ascent.inverse_depth
+    tau = scalars[THRESHOLD]
+    response, fixed = 0.0, 0.0
+    for i in range(cells.shape[0]):
+        if cells[i, SLOPE] != 0.0:
+            fixed += cells[i, Y]
+            if cells[i, Y] > 0.0:
+                bend = cells[i, REFERENCE] * inverse_depth
+                response += bend / (1.0 + cells[i, CURVATURE] * bend * cells[i, SLOPE] ** 2)
+    start = tau
+    f = 0.0
+    for k in range(MAX_TRIES):
+        mass, free = 0.0, 0.0
+        for i in range(cells.shape[0]):
+            if cells[i, SLOPE] == 0.0:
+                part = 1.0 + (cells[i, LOSS] - tau) * inverse_depth
+                if part > 0.0:
+                    mass += cells[i, REFERENCE] * inverse_depth
+                    free += cells[i, REFERENCE] * part
+        if k == 0:
+            f = boost / (response + 1e-300)
+        # tau = start + f (fixed + free(tau) - 1)
+        excess = (tau - start) / f - (fixed + free - 1.0)
+        step = excess / (1.0 / f + mass)
+        tau -= step
+        if abs(step) <= 1e-14 * (abs(tau) + 1.0/inverse_depth):
+            break
+    scalars[THRESHOLD] = tau
+    scalars[FLEXIBILITY] = f
+    for i in range(cells.shape[0]):
+        if cells[i, SLOPE] == 0.0:
+            cells[i, Y] = cells[i, REFERENCE] * max(0.0, 1.0 + (cells[i, LOSS] - tau) * inverse_depth)
