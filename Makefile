@@ -7,10 +7,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: help setup demo test lint bench-rates bench-engine bench-defaults clean
+.PHONY: help setup demo test lint bench-rates bench-engine bench-defaults bench-certified clean
 
 help: ## list these commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' Makefile
 
 setup: $(READY) ## create .venv and install Pommel in it, editable, with all that the other commands need
 
@@ -34,6 +34,9 @@ bench-engine: $(READY) ## measure price, growth, start and memory of compiled st
 bench-defaults: $(READY) ## measure how good the default parameters are, beside the best steps of a grid; OPTIONS=--quick
 	@$(BIN)/python -m benchmarks.defaults $(OPTIONS)
 
+bench-certified: $(READY) ## measure times to certified gaps beside those of peers, under an hour; OPTIONS=--quick
+	@$(BIN)/python -m benchmarks.certified $(OPTIONS)
+
 clean: ## remove .venv, caches and build products
 	rm -rf $(VENV) .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -50,5 +53,5 @@ $(READY): pyproject.toml
 	  $(PYTHON) -m venv --clear $(VENV); }
 	@echo "Installing Pommel and its tools in $(VENV): about half a minute the first time ..."
 	@$(PIP) install 'pip>=25.1'
-	@$(PIP) install --editable '.[cli,plot]' --group test --group lint
+	@$(PIP) install --editable '.[cli,plot]' --group test --group lint --group bench
 	@touch $@

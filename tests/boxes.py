@@ -65,7 +65,7 @@ class RobustHinge:
     lam1: float
     lam2: float
     by_y: float = 0.0  # the share of rows drawn i ~ y, not uniformly
-    centred: bool = False  # grad phi* is sampled too, less the multiplier of the stage's start
+    centred: bool = False  # grad phi* is sampled too, less an estimate of the multiplier, exact at the stage's start
     implicit: bool = False  # phi* is not stepped along but kept as it is
 
     def losses(self, x: Vector) -> Vector:
@@ -95,6 +95,10 @@ class RobustHinge:
         G_y[i] += (loss - (grad_phi[i] + self.multiplier if self.centred else 0.0)) / q[i]
         return G_x, G_y
 
+    def estimate_multiplier(self, z: Vector) -> None:
+        """By what the weights would have in excess, were the step to z followed by no projection but max(0, z)."""
+        self.multiplier += z.size * self.lam1 * (np.maximum(z, 0.0).sum() - 1.0)
+
     def step_y(self, y: Vector, G_y: Vector, eta_y: float) -> Vector:
         """Before the projection. The implicit step is where y'G_y - phi*(y) - |y - y_t|^2 / (2 eta_y) is largest."""
         if not self.implicit:
@@ -118,7 +122,10 @@ def stage(
     for t, u in enumerate(draws):
         G_x, G_y = f.G(x[t], y[t], u)
         x.append(Pi_x(x[t] - eta_x * G_x))
-        y.append(Pi_y(f.step_y(y[t], G_y, eta_y)))
+        z = f.step_y(y[t], G_y, eta_y)
+        if f.centred:
+            f.estimate_multiplier(z)
+        y.append(Pi_y(z))
     return Stage(np.array(x), np.array(y), sum(x[:-1]) / len(draws))
 
 

@@ -264,6 +264,28 @@ class Odd(Plain):
         return (self.nothing + self.count - 2) * np.maximum(0.0, 1.0 - label * margin)
 
 
+@kernel
+def call(loss: Any, margin: float, label: float) -> Any:
+    return loss(margin, label)
+
+
+def called(loss: Any, margin: float, label: float) -> Any:
+    """Value and derivative, as a kernel gets them."""
+    return call(pointer(loss), margin, label)
+
+
+@pytest.mark.parametrize("label", [-1.0, 1.0])
+@pytest.mark.parametrize(
+    "loss", [Plain(3), Where(), Static(), OwnMethod(), Odd(), pm.Hinge(), pm.Logistic()], ids=lambda p: type(p).__name__
+)
+def test_a_pointer_answers_value_and_derivative(loss: Any, label: float, rng: np.random.Generator) -> None:
+    for margin in (0.0, label, *rng.uniform(-5.0, 5.0, 10)):
+        value, derivative = called(loss, margin, label)
+        assert type(value) is type(derivative) is float or NO_JIT
+        assert value == pytest.approx(float(loss.value(margin, label)), rel=1e-14)
+        assert derivative == pytest.approx(float(loss.derivative(margin, label)), rel=1e-14)
+
+
 def dro(loss: Any, rng: np.random.Generator) -> pm.DRO:
     X, labels = data(rng)
     n = len(labels)
@@ -277,6 +299,7 @@ def test_a_plain_class_runs_compiled(loss: Any, rng: np.random.Generator) -> Non
     problem = dro(loss, rng)
     ours, theirs = (pm.RSPDsc().solve(problem, tol=0, max_passes=20, engine=e) for e in ("auto", "reference"))
     assert (ours.engine, theirs.engine) == ("compiled", "reference")
+    assert ours.message == theirs.message == ours.status.value
     np.testing.assert_allclose(ours.x, theirs.x, rtol=0.0, atol=1e-8 * np.abs(theirs.x).max())
 
 
@@ -329,12 +352,16 @@ REASONS = {
 @pytest.mark.parametrize("kind", REASONS)
 def test_a_loss_that_cannot_be_compiled_runs_on_the_reference_engine(kind: type, rng: np.random.Generator) -> None:
     problem = dro(kind(), rng)
-    assert pm.RSPDsc().solve(problem, tol=0, max_passes=5).engine == "reference"
+    solution = pm.RSPDsc().solve(problem, tol=0, max_passes=5)
+    assert solution.engine == "reference"
+    price = "it ran at the price of the reference engine, O(n + d) a step, as"
+    assert re.search(re.escape(f"{solution.status.value}; {price} {REASONS[kind]}"), solution.message)
+    assert price not in pm.RSPDsc().solve(problem, tol=0, max_passes=5, engine="reference").message  # as asked for
     with pytest.raises(ValueError, match=re.escape(f'engine="compiled" cannot run this problem: {REASONS[kind]}')) as e:
         pm.RSPDsc().solve(problem, tol=0, max_passes=5, engine="compiled")
     assert "\n" not in str(e.value) and len(str(e.value)) < 300
     with pytest.raises(NotCompilable):
-        pointer(problem.loss, "value"), pointer(problem.loss, "derivative")
+        pointer(problem.loss)
 
 
 FACTOR = 1.0
@@ -354,7 +381,7 @@ def test_what_a_loss_reads_may_change_in_a_process(rng: np.random.Generator, mon
     """As in a notebook, where a helper or a number is defined anew and the class is not."""
 
     def value(loss: Any) -> float:
-        return float(pointer(loss, "value")(0.0, 1.0) if NO_JIT else pointer(loss, "value").ctypes(0.0, 1.0))
+        return called(loss, 0.0, 1.0)[0]
 
     loss = ReadsGlobals()
     assert value(loss) == 1.0
@@ -370,8 +397,9 @@ def test_what_a_loss_reads_may_change_in_a_process(rng: np.random.Generator, mon
 
 @compiled
 def test_pointers_are_made_once() -> None:
-    assert pointer(Plain(2), "value") is pointer(Plain(2), "value")
-    assert pointer(pm.Logistic(), "value") is pointer(pm.Logistic(), "value")
+    assert pointer(Plain(2)) is pointer(Plain(2))
+    assert pointer(pm.Logistic()) is pointer(pm.Logistic())
+    assert pointer(Plain(2)) is not pointer(Plain(1))
 
 
 @pytest.mark.parametrize("name", ["value", "margin", "draw", "weight"])

@@ -13,7 +13,7 @@ import pytest
 from small_problems import PROBLEMS, N, binary_data, quadratics
 
 import pommel as pm
-from pommel.problem import PROBLEM_MEMBERS, ConvexSet, NaturalSteps, Sampling, Vector
+from pommel.problem import PROBLEM_MEMBERS, ConvexSet, NaturalSteps, Sampling, Vector, WorstCase
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
@@ -129,6 +129,9 @@ class HalfSquare(pm.Mean):
     def conjugate(self, losses: Vector, weights: Vector) -> float:
         y = self.best_response(losses, weights)
         return float(losses @ y) - self.value(y, weights)
+
+    def respond(self, losses: Vector, weights: Vector, near: float = np.nan) -> WorstCase:
+        return WorstCase(self.best_response(losses, weights), self.conjugate(losses, weights), np.nan)
 
     def curvature(self, weights: Vector) -> None:
         return None  # it is a quadratic around 0, not around y0

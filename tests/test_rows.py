@@ -57,6 +57,11 @@ def agree(rows: Rows, A: np.ndarray, rng: np.random.Generator, weights: np.ndarr
     np.testing.assert_allclose([rows.row(i) for i in range(rows.n)], A, rtol=1e-14)
     np.testing.assert_allclose(rows.squared_norms, (A**2).sum(axis=1), rtol=1e-13)
     weights = rng.exponential(size=rows.n) if weights is None else weights
+    for shift in (None, np.where(rng.random(rows.d) < 0.5, largest * rng.standard_normal(rows.d), 0.0)):
+        away = A if shift is None else A - shift
+        gram = rows.gram(weights, shift)
+        np.testing.assert_allclose(gram, away.T @ (weights[:, np.newaxis] * away), rtol=1e-12, atol=1e-13 * largest**2)
+        np.testing.assert_array_equal(gram, gram.T)
     norm = np.linalg.norm(np.sqrt(weights)[:, np.newaxis] * A, 2)
     assert norm * (1.0 - 1e-12) <= rows.spectral_norm_bound(weights) <= norm * (1.0 + 1e-7)
 
@@ -153,6 +158,25 @@ def test_spectral_norm_of_a_large_matrix_is_bounded(
     assert Rows(X).spectral_norm_bound(weights) == pytest.approx(np.linalg.norm(weighted, 2), rel=1e-9)
     monkeypatch.setattr(pommel.rows, "EXACT_NORM_SIDE", 3)
     assert Rows(X).spectral_norm_bound(weights) == pytest.approx(np.linalg.norm(weighted), rel=1e-12)
+
+
+@pytest.mark.parametrize("storage", [np.array, sp.csr_array], ids=["dense", "csr"])
+@pytest.mark.parametrize("constant", [None, 2.0], ids=["", "constant"])
+def test_spectral_norm_of_a_tall_matrix_takes_one_pass(
+    constant: float | None, storage: Any, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Besides those for the largest entry and the lengths of rows, by blocks of them; no products with vectors."""
+    X, weights, scale = rng.standard_normal((30, 4)), rng.exponential(size=30), np.array([1e-3, 1.0, 5.0, 20.0])
+    monkeypatch.setattr(pommel.rows, "BLOCK", 10)
+    rows, blocks = Rows(storage(X), constant=constant, column_scale=scale), []
+    original = rows._blocks
+    monkeypatch.setattr(
+        rows, "_blocks", lambda entries: (blocks.append(some) or (some, b) for some, b in original(entries))
+    )
+    bound = rows.spectral_norm_bound(weights)
+    assert len(blocks) == 3 * 15  # two rows in each
+    weighted = np.sqrt(weights)[:, np.newaxis] * written_out(X, constant, scale)
+    assert bound == pytest.approx(np.linalg.norm(weighted, 2), rel=1e-9)
 
 
 @pytest.mark.parametrize("storage", [np.array, sp.csr_array], ids=["dense", "csr"])
@@ -317,3 +341,20 @@ def test_passes_in_blocks_are_whole_passes(
     X[3:6] = 0.0
     scale = [1.0, 2.0, 3.0, 0.5]
     agree(Rows(storage(X), constant=1.0, column_scale=scale), written_out(X, 1.0, scale), rng)
+
+
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("full", [0.0, 2.0], ids=["by BLAS", "by a loop"])
+def test_a_shifted_gram_matrix_keeps_its_digits(
+    full: float, storage: Any, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Features near 1e6, of which the squares keep but four digits, in rows of which some weigh nothing."""
+    monkeypatch.setattr(pommel.rows, "FULL", full)
+    A = rng.standard_normal((200, 5)) + np.array([0.0, 1e6, 0.0, 0.0, -1e6])
+    A[:, 2:4] *= rng.random((200, 2)) < 0.3
+    weights = rng.exponential(size=200) * (rng.random(200) < 0.7)
+    shift = (weights @ A / weights.sum()) * [0.0, 1.0, 0.0, 0.0, 1.0]
+    gram = Rows(storage(A), constant=3.0).gram(weights, np.append(shift, 3.0))
+    away = A - shift
+    np.testing.assert_allclose(gram[:5, :5], away.T @ (weights[:, np.newaxis] * away), rtol=1e-10, atol=1e-12)
+    assert not gram[5].any() and not gram[:, 5].any()

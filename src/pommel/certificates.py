@@ -11,6 +11,7 @@ is the solvers' business.
 from __future__ import annotations
 
 import numpy as np
+from scipy.linalg.blas import dnrm2
 
 from pommel.problem import Vector
 from pommel.problems.dro import DRO
@@ -52,7 +53,7 @@ def dual_bound(problem: DRO, y: Vector, slopes: Vector, combination: Vector | No
         return -np.inf
     moved = float(np.abs(y * slopes) @ np.sqrt(problem.rows.squared_norms))  # the sum whose rounding is in u
     steepness = 1e6 * (g.conjugate((1.0 + 1e-6) * combination, radius) - terms[2])  # |u| times that of g*, or more
-    length = float(np.linalg.norm(combination))
+    length = float(dnrm2(combination))
     reached = steepness / length if length > 0.0 else 0.0
     sizes = float(np.abs(conjugates).sum()) + abs(terms[1]) + abs(terms[2]) + moved * reached
     return bound - 2.0 * (problem.n + problem.d) * EPS * sizes

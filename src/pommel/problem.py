@@ -65,6 +65,14 @@ class KinkedLoss(Loss, Protocol):
     def smoothed(self, width: float) -> SmoothLoss: ...  # h - width / 2 <= smoothed <= h, with slopes in dom h*
 
 
+class WorstCase(NamedTuple):
+    """What the adversary answers to losses."""
+
+    y: Vector  # grad phi(l)
+    risk: float  # phi(l)
+    multiplier: float  # of sum(y) = 1
+
+
 class Divergence(Protocol):
     """phi* on its domain Y, and its conjugate phi(l) = max_{y in Y} y'l - phi*(y)."""
 
@@ -76,9 +84,11 @@ class Divergence(Protocol):
     def holder(self, weights: Vector) -> tuple[float, float]: ...  # (L, v): |grad phi(a) - grad phi(b)| <= L|a - b|^v
     def gradient_bound(self, weights: Vector) -> float | None: ...  # sup over Y of |grad phi*|, None if unbounded
     def curvature(self, weights: Vector) -> float | None: ...  # phi*(y) = (curvature / 2) |y - y0|^2, None for others
-    def response_slopes(
-        self, y: Vector, weights: Vector
-    ) -> Vector: ...  # c: at A(l) = y, phi'' = diag(c) - cc' / sum(c)
+    def response_slopes(self, y: Vector, weights: Vector) -> Vector: ...  # c: phi'' = diag(c) - cc'/sum(c) where A = y
+    def of_robustness(self, robustness: float, n: float) -> Divergence: ...  # the same kind: stronger the larger it is
+    def respond(self, losses: Vector, weights: Vector, near: float = np.nan) -> WorstCase:
+        """All three from one search for the multiplier, which starts at `near` if that is a number."""
+        ...
 
 
 class Regularizer(Protocol):
@@ -162,7 +172,8 @@ class Problem(Protocol):
         """One stochastic pair, unbiased when i = draw(u, y, sampling) with u uniform.
 
         With a `center`, grad_y is the control variate of the simplex: phi* is sampled at coordinate i too and the
-        constant `center`, which the projection cannot see, is taken off.
+        constant `center` is taken off. The projection cannot see a constant, so any will do; the multiplier at A(x)
+        leaves no variance where y = A(x).
         """
         ...
 

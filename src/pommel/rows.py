@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_array
 
 from pommel._validation import check_number, check_unmasked, check_vector
+from pommel.kernels.gram import add_outer_products
 from pommel.problem import Vector
 
 EXACT_NORM_SIDE = 1000
@@ -24,6 +25,13 @@ EXACT_NORM_SIDE = 1000
 
 BLOCK = 2**18
 """Entries of X that are worked on at a time, where that needs a copy of them."""
+
+
+BLOCK_LINES = 256
+"""Rows that a product of blocks takes at a time at least."""
+
+FULL = 0.4
+"""Share of stored entries from which BLAS forms a Gram matrix faster than a loop over them. Measured."""
 
 
 class Rows:
@@ -68,12 +76,81 @@ class Rows:
         margins = np.concatenate([block @ w for _, block in self._blocks(self._step)])
         return margins if self.constant is None else margins + self.constant * x[-1]
 
+    def absolute_matvec(self, x: Vector) -> Vector:
+        """sum_j |a_ij x_j| for every row: the size of what a margin sums up, and its rounding is a share of."""
+        sizes = np.abs(x if self.constant is None else x[:-1])
+        sizes = sizes if self.column_scale is None else self.column_scale * sizes
+        totals = np.concatenate([abs(block) @ sizes for _, block in self._blocks(BLOCK)])
+        return totals if self.constant is None else totals + abs(self.constant * x[-1])
+
     def rmatvec(self, u: Vector) -> Vector:
         """sum_i u_i a_i."""
         total = sum(block.T @ u[some] for some, block in self._blocks(self._step))
         if self.column_scale is not None:
             total = self.column_scale * total
         return total if self.constant is None else np.append(total, self.constant * u.sum())
+
+    def gram(self, weights: Vector, shift: Vector | None = None) -> Vector:
+        """sum_i weights_i (a_i - shift)(a_i - shift)', a d x d matrix, for weights >= 0.
+
+        Of sparse rows only the columns where `shift` is not 0 are written out, a row at a time.
+        """
+        columns = self.X.shape[1]
+        away = np.zeros(self.d) if shift is None else shift.copy()
+        if self.constant is not None:
+            away[-1] -= self.constant  # of a column of zeros
+        is_full = not sp.issparse(self.X) or self.X.nnz >= FULL * self.n * columns
+        return self._dense_gram(weights, away) if is_full else self._sparse_gram(weights, away)
+
+    def _dense_gram(self, weights: Vector, away: Vector) -> Vector:
+        """sum_i weights_i (a_i - away)(a_i - away)', a_i a row of column_scale * X, by BLAS."""
+        columns, gram = self.X.shape[1], np.zeros((self.d, self.d))
+        for some, block in self._blocks(max(BLOCK, BLOCK_LINES * columns)):
+            kept = np.flatnonzero(weights[some])
+            roots = np.sqrt(weights[some][kept, np.newaxis])
+            lines = np.empty((kept.size, self.d))
+            lines[:, :columns] = block[kept].toarray() if sp.issparse(block) else block[kept]
+            lines[:, columns:] = 0.0
+            if self.column_scale is not None:
+                lines[:, :columns] *= self.column_scale
+            lines -= away
+            lines *= roots
+            gram += lines.T @ lines
+        return gram
+
+    def _sparse_gram(self, weights: Vector, away: Vector) -> Vector:
+        """The same by a loop over stored entries."""
+        X, gram = self.X, np.zeros((self.d, self.d))
+        shifted = np.flatnonzero(away)
+        factors = np.ones(X.shape[1]) if self.column_scale is None else self.column_scale
+        slots = np.full(self.d, -1)
+        slots[shifted] = np.arange(shifted.size)
+        room = shifted.size + int(np.diff(X.indptr).max(initial=0))
+        # Unsigned, so that the kernel need not ask whether an index counts from the end.
+        indices, indptr = (array.view(array.dtype.str.replace("i", "u")) for array in (X.indices, X.indptr))
+        rows = [array.view() for array in (X.data, indices, indptr, factors, weights)]
+        for array in rows:
+            array.flags.writeable = False  # X may be a memory map: one type of arguments, one compiled kernel
+        values, columns = np.empty(room), np.empty(room, np.uintp)
+        add_outer_products(*rows, shifted.astype(np.uintp), away[shifted], slots, values, columns, gram)
+        return gram + gram.T
+
+    def packed(self) -> tuple[Rows, Any]:
+        """The same rows without columns that hold nothing, and which columns stay: for data with most of them empty.
+
+        They are left as they are where that would spare less than half of the columns.
+        """
+        columns = self.X.shape[1]
+        if not sp.issparse(self.X) or self.constant is not None or 2 * self.X.nnz >= columns:
+            return self, slice(None)
+        indices = self.X.indices[: self.X.nnz]
+        is_used = np.zeros(columns, bool)
+        is_used[indices] = True
+        used = np.flatnonzero(is_used)
+        place = np.zeros(columns, indices.dtype)
+        place[used] = np.arange(used.size)
+        X = sp.csr_array((self.X.data[: indices.size], place[indices], self.X.indptr), shape=(self.n, used.size))
+        return Rows(X, column_scale=None if self.column_scale is None else self.column_scale[used]), used
 
     def row(self, i: int) -> Vector:
         """a_i as a dense vector."""
@@ -91,6 +168,23 @@ class Rows:
             row[-1] = self.constant
         return row
 
+    def part(self, some: Any) -> Rows:
+        """Some of the rows, by their indexes; a copy of them."""
+        return Rows(self.X[some], constant=self.constant, column_scale=self.column_scale)
+
+    def squared_columns(self, weights: Vector) -> Vector:
+        """sum_i weights_i a_ij^2 for every column j, the diagonal of `gram`."""
+        squares = np.zeros(self.X.shape[1])
+        for some, block in self._blocks(BLOCK):
+            if sp.issparse(block):
+                values, columns, lengths = _entries(block)
+                squares += np.bincount(columns, np.repeat(weights[some], lengths) * values**2, squares.size)
+            else:
+                squares += weights[some] @ block**2
+        if self.column_scale is not None:
+            squares *= self.column_scale**2
+        return squares if self.constant is None else np.append(squares, self.constant**2 * weights.sum())
+
     @cached_property
     def squared_norms(self) -> Vector:
         """|a_i|^2 for every row, without a copy of X."""
@@ -102,15 +196,36 @@ class Rows:
         frobenius = float(np.sqrt(weights @ self._squared_norms(unit)))
         if min(self.n, self.d) > EXACT_NORM_SIDE:
             return unit * frobenius
-        # Products with the coordinate vectors of the smaller side give that Gram matrix without densifying X.
+        root = np.sqrt(weights)
         if self.d <= self.n:
-            columns = (self.rmatvec(weights * (self.matvec(e) / unit)) / unit for e in np.eye(self.d))
-        else:
-            root = np.sqrt(weights)
-            columns = (root * self.matvec(self.rmatvec(root * e) / unit) / unit for e in np.eye(self.n))
-        gram = np.array(list(columns))
+            gram = self._gram(root, unit)
+        else:  # products with coordinate vectors give the other one without densifying X
+            gram = np.array([root * self.matvec(self.rmatvec(root * e) / unit) / unit for e in np.eye(self.n)])
         largest = float(np.linalg.eigvalsh((gram + gram.T) / 2.0)[-1])
         return unit * min(frobenius, float(np.sqrt(max(largest, 0.0))) * (1.0 + 1e-10))
+
+    def _gram(self, root: Vector, unit: float) -> Vector:
+        """sum_i (root_i / unit)^2 a_i a_i', from one pass over the rows."""
+        columns = self.X.shape[1]
+        factors = np.ones(columns) if self.column_scale is None else self.column_scale
+        gram = np.zeros((self.d, self.d))
+        for some, block in self._blocks(BLOCK):
+            if sp.issparse(block):
+                values, indices, lengths = _entries(block)
+                values = values * factors[indices] / unit * np.repeat(root[some], lengths)
+                pointers = np.concatenate([[0], np.cumsum(lengths)])
+                part = sp.csr_array((values, indices, pointers), shape=block.shape)
+                gram[:columns, :columns] += (part.T @ part).toarray()
+            else:
+                part = block * factors / unit * root[some, None]
+                gram[:columns, :columns] += part.T @ part
+            if self.constant is not None:
+                last = root[some] * (self.constant / unit)
+                gram[:columns, -1] += part.T @ last
+                gram[-1, -1] += last @ last
+        if self.constant is not None:
+            gram[-1, :columns] = gram[:columns, -1]
+        return gram
 
     @np.errstate(over="ignore")  # infinity is the answer then
     def _squared_norms(self, unit: float) -> Vector:

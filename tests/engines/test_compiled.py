@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,11 @@ import scipy.sparse as sp
 
 import pommel as pm
 from pommel.engines.compiled import Compiled, LazyWalk
-from pommel.engines.engine import Averages, Engine, Walk
+from pommel.engines.engine import Averages, Engine, GradientStep, Walk
 from pommel.engines.reference import Reference
-from pommel.problem import Problem
+from pommel.problem import Problem, Sampling
 from pommel.rows import Rows
+from pommel.sets import BallWithin
 
 RTOL = 1e-8
 """As far as the two may differ, relative to the largest entry; about 1e-13 is usual."""
@@ -181,6 +182,42 @@ def test_both_engines_make_the_same_iterates(name: str, rng: np.random.Generator
         assert run.steps == reference.steps >= N
         for a, b in ((run.x, reference.x), (run.last_x, reference.last_x), (run.last_y, reference.last_y)):
             assert np.abs(a - b).max() <= RTOL * np.abs(b).max()
+
+
+@pytest.mark.parametrize("center", [True, False], ids=["centred", "whole"])
+@pytest.mark.parametrize("sampling", ["uniform", "mixed"])
+def test_steps_refused_by_a_ball_are_the_same(sampling: Sampling, center: bool, rng: np.random.Generator) -> None:
+    """Where the path may lead out of the dual ball the reference engine moves y; x and the center move all the same.
+
+    The radius is half of how far the run gets without a ball.
+    """
+    problem, refused = dro(divergence=STRONG, weighted=True)(rng), []
+
+    class Counting(Compiled):
+        def _refused_step(self, *arguments: Any) -> None:
+            refused.append(True)
+            super()._refused_step(*arguments)
+
+    x = rng.standard_normal(D)
+    start, steps = problem.respond(x), problem.natural_steps(x, problem.best_response(x), sampling)
+    X, Y, dual_step = problem.primal_set, problem.dual_set, steps.dual if center else 0.01 / problem.dual_curvature
+    rule = GradientStep(steps.primal, dual_step, X, Y, sampling, start.center if center else None)
+    engine, reference, draws = Counting(problem), Reference(problem), rng.random((40, 10))
+    free = reference.begin(rule, x, start.y)
+    reference.advance(rule, free, draws.ravel())
+    radius = Y.distance(free.y, start.y) / 2.0
+    ball = BallWithin(Y, start.y, radius)
+    rule = replace(rule, dual_set=ball)
+    ours, theirs = engine.begin(rule, x, start.y), reference.begin(rule, x, start.y)
+    assert isinstance(ours, LazyWalk)
+    for some in draws:
+        engine.advance(rule, ours, some)
+        reference.advance(rule, theirs, some)
+        for a, b in ((ours.primal.point(), theirs.x), (ours.dual.point(), theirs.y)):
+            assert np.abs(a - b).max() <= RTOL * np.abs(b).max()
+        assert ours.dual.center == (pytest.approx(theirs.center, rel=RTOL) if center else None)
+    assert 0 < len(refused) < ours.steps == theirs.steps == 400
+    assert ball.distance(theirs.y, start.y) <= radius * (1.0 + 1e-9)
 
 
 def test_there_are_at_most_40_combinations() -> None:

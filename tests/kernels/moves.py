@@ -27,18 +27,18 @@ SIZES = [1, 2, 3, 10, 300]
 
 
 @kernel
-def walk(weights: Any, rows: Any, c: Any, a: Any, deltas: Any, pull: float, targets: Any, r: Any) -> None:
+def walk(weights: Any, rows: Any, c: Any, deltas: Any, pull: float, targets: Any, r: Any) -> None:
     """A move for each of `rows`; `pull (target_i - r_i)` is added to `deltas`, r[t] is written after move t."""
     for t in range(rows.size):
         i = rows[t]
         deltas[t] += pull * (targets[i] - weights.value(i))
-        weights.move(i, c[t], a[t], deltas[t])
+        weights.move(i, c[t], deltas[t])
         weights.store(r[t])
 
 
 @kernel
-def move(weights: Any, i: int, c: float, a: float, delta: float) -> None:
-    weights.move(i, c, a, delta)
+def move(weights: Any, i: int, c: float, delta: float) -> None:
+    weights.move(i, c, delta)
 
 
 @kernel
@@ -57,7 +57,7 @@ def truth(before: Any, masses: Any, rows: Any, given: dict[str, Any]) -> Any:
     """Each of the moves alone, by the projection of y = masses * r from where it started."""
     simplex, found = Simplex(masses.size, masses), np.empty((rows.size, masses.size))
     for t, i in enumerate(rows):
-        z = masses * (given["c"][t] * before[t] + given["a"][t])
+        z = masses * (given["c"][t] * before[t])
         z[i] += given["deltas"][t] * masses[i]
         found[t] = np.divide(simplex.project(z), masses, out=np.zeros(masses.size), where=masses > 0.0)
     return found
@@ -100,22 +100,22 @@ def some_weights(rng: np.random.Generator, masses: Any, zeros: float) -> Any:
 
 def plan(rng: np.random.Generator, n: int, name: str, moves: int) -> dict[str, Any]:
     """The arguments of `walk` but for the rows: what kind of moves."""
-    ones, zeros, noise = np.ones(moves), np.zeros(moves), rng.standard_normal(moves)
-    given: dict[str, Any] = {"c": ones, "a": zeros, "deltas": 0.3 * noise, "pull": 0.0, "targets": np.ones(n)}
+    ones, noise = np.ones(moves), rng.standard_normal(moves)
+    given: dict[str, Any] = {"c": ones, "deltas": 0.3 * noise, "pull": 0.0, "targets": np.ones(n)}
     half = np.where(rng.random(n) < 0.5, -1.0, 3.0)
     return (
         given
         | {
             "calm": {"deltas": 0.02 * noise, "pull": 0.3},
-            "half at zero": {"deltas": zeros.copy(), "pull": 0.3, "targets": half},
+            "half at zero": {"deltas": np.zeros(moves), "pull": 0.3, "targets": half},
             "half at zero, noise": {"pull": 0.3, "targets": half},
             "random walk": {},
             "rising": {"deltas": np.abs(noise)},
             "falling": {"deltas": -np.abs(noise)},
             "ties": {"deltas": rng.choice([-1.0, -0.5, 0.0, 0.5, 1.0], moves)},
-            "whole": {"c": 0.97 * ones, "a": 0.03 * ones, "deltas": noise},
-            "implicit": {"c": 0.3 * ones, "a": 0.7 * ones, "deltas": 2.0 * noise},
-            "any scale": {"c": 10.0 ** rng.uniform(-3.0, 0.0, moves), "a": noise, "deltas": 10.0 * noise},
+            "whole": {"c": 0.97 * ones, "deltas": noise},
+            "implicit": {"c": 0.3 * ones, "deltas": 2.0 * noise},
+            "any scale": {"c": 10.0 ** rng.uniform(-3.0, 0.0, moves), "deltas": 10.0 * noise},
             "far": {"deltas": 1e3 * noise},
             "extreme": {"deltas": noise * 10.0 ** rng.uniform(-8.0, 8.0, moves)},
         }[name]
@@ -166,7 +166,7 @@ def few_moves(draw: Any, n: int) -> tuple[Any, Any, Any, dict[str, Any]]:
     row = st.sampled_from(np.flatnonzero(masses).tolist())
     moves = draw(st.lists(st.tuples(row, factors, row_deltas), min_size=1, max_size=40))
     rows, c, deltas = (np.array(column) for column in zip(*moves, strict=True))
-    given = {"c": c, "a": 1.0 - c, "deltas": deltas, "pull": 0.0, "targets": np.ones(n)}
+    given = {"c": c, "deltas": deltas, "pull": 0.0, "targets": np.ones(n)}
     return r / (masses @ r), masses, rows, given
 
 
@@ -192,5 +192,5 @@ def work(module: ModuleType, costs: dict[str, int], run: Callable[[], Any], monk
 def play(weights: Any, rows: Any, given: dict[str, Any]) -> None:
     """`walk` in plain Python, without writing r."""
     pull, targets = given["pull"], given["targets"]
-    for i, c, a, delta in zip(rows, given["c"], given["a"], given["deltas"], strict=True):
-        weights.move(i, c, a, delta + pull * (targets[i] - weights.value(i)))
+    for i, c, delta in zip(rows, given["c"], given["deltas"], strict=True):
+        weights.move(i, c, delta + pull * (targets[i] - weights.value(i)))

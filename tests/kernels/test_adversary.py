@@ -23,7 +23,7 @@ WAYS: list[tuple[Sampling, bool]] = [("uniform", True), ("uniform", False), ("mi
 def ascend_all(dual: Any, rows: Any, q: Any, ascents: Any) -> int:
     """How many steps were made before one was refused."""
     for k in range(rows.size):
-        if not dual.ascend(rows[k], q[k], ascents[k]):
+        if not dual.ascend(rows[k], 1.0 / q[k], ascents[k]):
             return k
     return rows.size
 
@@ -52,16 +52,24 @@ def rule_of(
     return GradientStep(0.1, step, problem.primal_set, dual_set, sampling, 0.2 if centred else None)
 
 
-def plain_step(problem: pm.DRO, rule: GradientStep, y: np.ndarray, i: int, q: float, ascent: float) -> np.ndarray:
-    """y moved as the paper has it, with the projection onto `rule.dual_set`."""
+def plain_step(
+    problem: pm.DRO, rule: GradientStep, y: np.ndarray, center: float | None, i: int, q: float, ascent: float
+) -> tuple[np.ndarray, float | None]:
+    """y moved as the paper has it, with the projection onto `rule.dual_set`; and the center with it.
+
+    The latter by n lam1 for what y would sum up to too much, were negative weights cut off and nothing else done.
+    """
     gradient = problem.divergence.gradient(y, problem.weights)
-    if rule.center is None:
+    if center is None:
         move = -gradient
         move[i] += ascent / q
     else:
         move = np.zeros(N)
-        move[i] = (ascent - gradient[i] - rule.center) / q
-    return rule.dual_set.project(y + rule.dual_step * rule.dual_set.metric * move)
+        move[i] = (ascent - gradient[i] - center) / q
+    z = y + rule.dual_step * rule.dual_set.metric * move
+    if center is not None:
+        center += problem.weights.sum() * problem.divergence.lam * (np.sum(z[z > 0.0]) - 1.0)
+    return rule.dual_set.project(z), center
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -71,12 +79,14 @@ def test_steps_are_those_of_the_projection(
 ) -> None:
     problem = some_problem(rng, weighted)
     rule, y = rule_of(problem, problem.dual_set, sampling, centred), some_start(problem, rng)
+    center = rule.center
     dual, clipped = adversary.dual_state(problem, rule, y), 0
     for _ in range(300):
         i = rng.choice(np.flatnonzero(problem.weights))
         q, ascent = rng.uniform(0.5, 2.0) / N, rng.uniform(0.0, 2.0)
         assert ascend_all(dual, np.array([i]), np.array([q]), np.array([ascent])) == 1
-        y = plain_step(problem, rule, y, i, q, ascent)
+        y, center = plain_step(problem, rule, y, center, i, q, ascent)
+        assert dual.center == (None if center is None else pytest.approx(center, rel=1e-11))
         found = np.empty(N)
         weights_of(dual, found)
         np.testing.assert_allclose(found, y, rtol=0.0, atol=1e-12)
@@ -96,28 +106,32 @@ def test_steps_within_the_ball_are_exact_and_others_refused(
     y = some_start(problem, rng)
     ball = BallWithin(problem.dual_set, y, radius)
     rule = rule_of(problem, ball, sampling, centred, step=2e-3 if radius < 0.1 else 1e-2)
-    dual, made, refused, measured = adversary.dual_state(problem, rule, y), 0, 0, True
-    assert dual.moving[0] == 0.0
+    dual, made, refused, measured, center = adversary.dual_state(problem, rule, y), 0, 0, True, rule.center
+    assert dual.moving[adversary.PATH] == 0.0
     while made + refused < 400:
         i = rng.choice(np.flatnonzero(problem.weights))
         q, ascent = rng.uniform(0.5, 2.0) / N, rng.uniform(0.0, 2.0)
-        before, path = dual.point(), dual.moving[0]
-        expected = plain_step(problem, rule, y, i, q, ascent)
-        if ascend_all(dual, np.array([i]), np.array([q]), np.array([ascent])) == 1:
-            made, measured, y = made + 1, False, expected
-            assert dual.moving[0] <= radius
+        before, moving = dual.point(), dual.moving.copy()
+        expected = plain_step(problem, rule, y, center, i, q, ascent)
+        one = np.array([i]), np.array([q]), np.array([ascent])
+        if ascend_all(dual, *one) == 1:
+            made, measured, (y, center) = made + 1, False, expected
+            assert dual.moving[adversary.PATH] <= radius
         else:
             np.testing.assert_array_equal(dual.point(), before)
-            assert dual.moving[0] == path
+            np.testing.assert_array_equal(dual.moving, moving)
             if not measured:  # what the engine does: measure, and try again
                 dual, measured = dual.at(dual.point(), ball), True
-                assert dual.moving[0] <= path * (1.0 + 1e-9)
+                assert dual.moving[adversary.PATH] <= moving[adversary.PATH] * (1.0 + 1e-9)
                 continue
             free = dual.set_free()
             assert free.ball == math.inf
-            refused, y = refused + 1, expected
+            assert ascend_all(free, *one) == 1  # what the engine does: x and the center move as without the ball
+            refused, (y, center) = refused + 1, expected
             dual = dual.at(y, ball)
-        assert ball.distance(dual.point(), ball.center) <= dual.moving[0] + 1e-12 * (1.0 + radius)
+        assert dual.center == (None if center is None else pytest.approx(center, rel=1e-11))
+        distance = ball.distance(dual.point(), ball.center)
+        assert distance <= dual.moving[adversary.PATH] + 1e-12 * (1.0 + radius)
         np.testing.assert_allclose(dual.point(), y, rtol=0.0, atol=1e-11)
     assert refused > 0
 

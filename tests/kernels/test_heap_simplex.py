@@ -69,7 +69,7 @@ def test_a_mark_that_moves(name: str, rng: np.random.Generator) -> None:
 def test_a_row_pushed_below_zero_stays_and_nothing_moves() -> None:
     weights = heap_simplex(np.array([0.0, 1.5, 1.5]), np.full(3, 1.0 / 3.0))
     before = [np.copy(field) for field in weights]
-    move(weights, 0, 1.0, 0.0, -2.0)
+    move(weights, 0, 1.0, -2.0)
     for field, old in zip(weights, before, strict=True):
         np.testing.assert_array_equal(field, old)
 
@@ -77,7 +77,7 @@ def test_a_row_pushed_below_zero_stays_and_nothing_moves() -> None:
 def test_zeros_are_exact(rng: np.random.Generator) -> None:
     n, c = 50, np.ones(500)
     masses, rows, r = some_masses(rng, n, "unequal"), rng.integers(0, n, 500), np.empty((500, n))
-    walk(heap_simplex(np.ones(n), masses), rows, c, 0.0 * c, rng.random(500), 0.0, np.ones(n), r)
+    walk(heap_simplex(np.ones(n), masses), rows, c, rng.random(500), 0.0, np.ones(n), r)
     assert np.all((r == 0.0) | (r > 1e-12))
     assert np.all(np.any(r[200:] == 0.0, axis=1))
 
@@ -89,9 +89,9 @@ def test_what_is_not_finite_spreads_and_ends(n: int, c: float, delta: float, rng
     masses = some_masses(rng, n, "some zero")
     massive = np.flatnonzero(masses)
     weights = heap_simplex(some_weights(rng, masses, 0.5), masses)
-    move(weights, massive[0], c, 0.0, delta)
+    move(weights, massive[0], c, delta)
     for i in rng.choice(massive, 5 * n):
-        move(weights, i, 1.0, 0.0, rng.standard_normal())
+        move(weights, i, 1.0, rng.standard_normal())
     assert np.all(np.isnan(all_values(weights, n)[massive]))
 
 
@@ -101,7 +101,7 @@ def test_equal_draws_give_equal_bits(rng: np.random.Generator) -> None:
     for _ in range(2):
         weights = heap_simplex(np.ones(n), np.full(n, 1.0 / n))
         for i, delta in zip(rows, noise, strict=True):
-            move(weights, i, 1.0, 0.0, delta)
+            move(weights, i, 1.0, delta)
         results.append(all_values(weights, n))
     np.testing.assert_array_equal(*results)
 

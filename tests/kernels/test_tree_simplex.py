@@ -102,7 +102,7 @@ def test_rows_of_weight_zero_are_never_drawn() -> None:
     r[3], r[5 * BLOCK + 2] = 0.1, 0.2
     masses = np.full(n, 1.0 / n)
     weights = tree_simplex(r / (masses @ r), masses)
-    move(weights, n // 2, 1.0, 0.0, -1.0)
+    move(weights, n // 2, 1.0, -1.0)
     u = np.array([0.0, 1.0 / 3.0 - 1e-9, 1.0 / 3.0 + 1e-9, np.nextafter(1.0, 0.0)])
     assert draws(weights, u, 1.0).tolist() == [3, 3, 5 * BLOCK + 2, 5 * BLOCK + 2]
 
@@ -118,7 +118,7 @@ def test_draws_have_their_frequencies(rng: np.random.Generator) -> None:
 def test_a_row_pushed_below_zero_stays_and_nothing_moves() -> None:
     weights = tree_simplex(np.array([0.0, 1.5, 1.5]), np.full(3, 1.0 / 3.0))
     before = [np.copy(field) for field in weights]
-    move(weights, 0, 1.0, 0.0, -2.0)
+    move(weights, 0, 1.0, -2.0)
     for field, old in zip(weights, before, strict=True):
         np.testing.assert_array_equal(field, old)
 
@@ -130,9 +130,9 @@ def test_what_is_not_finite_spreads_and_ends(n: int, c: float, delta: float, rng
     masses = some_masses(rng, n, "some zero")
     massive = np.flatnonzero(masses)
     weights = tree_simplex(some_weights(rng, masses, 0.5), masses)
-    move(weights, massive[0], c, 0.0, delta)
+    move(weights, massive[0], c, delta)
     for i in rng.choice(massive, 5 * n):
-        move(weights, i, 1.0, 0.0, rng.standard_normal())
+        move(weights, i, 1.0, rng.standard_normal())
     assert np.all(np.isnan(all_values(weights, n)[massive]))
     drawn = draws(weights, np.array([0.0, 0.5, np.nextafter(1.0, 0.0)]), 0.5)
     assert np.all((drawn >= 0) & (drawn < n))

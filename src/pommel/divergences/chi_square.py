@@ -7,8 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from pommel._validation import check_number
-from pommel.problem import ConvexSet, Vector
-from pommel.sets.simplex import Simplex, balance
+from pommel.divergences.mean import Mean
+from pommel.kernels.excess_losses import respond
+from pommel.problem import ConvexSet, Divergence, Vector, WorstCase
+from pommel.sets.simplex import Simplex
 
 __all__ = ["ChiSquare"]
 
@@ -56,15 +58,17 @@ class ChiSquare:
     def gradient(self, y: Vector, weights: Vector) -> Vector:
         return weights.sum() * self.lam * self._relative(y, weights / weights.sum())
 
+    def respond(self, losses: Vector, weights: Vector, near: float = np.nan) -> WorstCase:
+        y = np.empty(weights.size)
+        losses = np.ascontiguousarray(losses, dtype=np.float64)
+        phi, nu = respond(losses, weights, weights.sum() * self.lam, float(near), y)
+        return WorstCase(y, phi, nu)
+
     def conjugate(self, losses: Vector, weights: Vector) -> float:
-        n_lam, y0 = weights.sum() * self.lam, weights / weights.sum()
-        excess = balance(losses, y0, n_lam) / n_lam  # y_i / y0_i - 1: exact also where n_lam dwarfs the losses
-        return float(y0 @ losses + (y0 * excess) @ losses - 0.5 * n_lam * (y0 @ excess**2))
+        return self.respond(losses, weights).risk
 
     def best_response(self, losses: Vector, weights: Vector) -> Vector:
-        n_lam, y0 = weights.sum() * self.lam, weights / weights.sum()
-        y = y0 * (1.0 + balance(losses, y0, n_lam) / n_lam)
-        return y / y.sum()
+        return self.respond(losses, weights).y
 
     def holder(self, weights: Vector) -> tuple[float, float]:
         return float(1.0 / (weights.sum() ** 2 * self.lam)), 1.0
@@ -80,6 +84,10 @@ class ChiSquare:
     def response_slopes(self, y: Vector, weights: Vector) -> Vector:
         """y0_i / (n lam) for rows that are not clipped."""
         return np.where(y > 0.0, weights / (weights.sum() ** 2 * self.lam), 0.0)
+
+    def of_robustness(self, robustness: float, n: float) -> Divergence:
+        """lam = 1 / (robustness n), so that phi has `robustness` times half the variance of the losses."""
+        return ChiSquare(1.0 / (robustness * n)) if robustness > 0.0 else Mean()
 
     @staticmethod
     def _relative(y: Vector, y0: Vector) -> Vector:

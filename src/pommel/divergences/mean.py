@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pommel.problem import ConvexSet, Vector
+from pommel.problem import ConvexSet, Vector, WorstCase
 from pommel.sets.point import Point
 
 __all__ = ["Mean"]
@@ -37,11 +37,21 @@ class Mean:
     def gradient(self, y: Vector, weights: Vector) -> Vector:
         return np.zeros_like(y)
 
+    def respond(self, losses: Vector, weights: Vector, near: float = np.nan) -> WorstCase:
+        y = weights / weights.sum()
+        mean = float(losses @ y)
+        return WorstCase(y, mean, mean)
+
     def conjugate(self, losses: Vector, weights: Vector) -> float:
         return float(losses @ (weights / weights.sum()))
 
     def best_response(self, losses: Vector, weights: Vector) -> Vector:
         return weights / weights.sum()
+
+    def of_robustness(self, robustness: float, n: float) -> Mean:
+        if robustness > 0.0:
+            raise ValueError(f"Mean() has no robustness to give, got {robustness:g}: take another divergence")
+        return self
 
     def holder(self, weights: Vector) -> tuple[float, float]:
         return 0.0, 1.0

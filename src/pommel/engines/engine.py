@@ -36,7 +36,7 @@ class GradientStep:
     primal_set: ConvexSet
     dual_set: ConvexSet
     sampling: Sampling = "uniform"
-    center: float | None = None  # see Problem.sample_gradients; it is what the walk starts with
+    center: float | None = None  # at the first step, see Problem.sample_gradients; it then moves with the walk
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,8 @@ class Iterate:
     center: float | None  # see Response, and for the next one too
     read: Vector | None = None
     lower_bound: float = -math.inf  # of min P, where the solver has come by one
+    solver: str = ""  # where one solver runs others: the one that came here
+    note: str = ""  # and why it was that one
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ class Averages:
 
 
 class Walk:
-    """The iterate a run stands at, and the sum of the x it has left."""
+    """The iterate a run stands at with the center of its dual gradients, and the sum of the x it has left."""
 
     def __init__(self, x: Vector, y: Vector, center: float | None = None) -> None:
         self.x, self.y, self.center = x, y, center

@@ -33,9 +33,9 @@ class Reference(Engine):
 def moved_center(y: Vector, z: Vector, metric: float | Vector) -> float:
     """How far a step to z takes the center along, per curvature of phi*.
 
-    The center is the multiplier of sum(y) = 1, which changes with x on the way. Where every row is at its best response
-    to a center nu, z_+ sums to more than one if nu is too low, and to less if it is too high. So this is a step of the
-    stochastic approximation of nu. With a center that stands still, all rows whose losses have fallen since the restart
-    are sent too low at first, many to zero.
+    It estimates the multiplier of sum(y) = 1, which changes with x on the way. Where rows are sent to their best
+    response to a center that is too low, z_+ sums to more than one, and to less if it is too high: this is a step of
+    stochastic approximation, and comes to rest where y is the best response to x. With a center that stands still all
+    rows whose losses have fallen since the restart are first sent too low, many to zero and back, which is work.
     """
     return float(np.sum(np.maximum(z, 0.0) - y) / np.broadcast_to(metric, y.shape).sum())

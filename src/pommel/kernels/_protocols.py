@@ -39,7 +39,10 @@ class Model:
     def expect(self, i: int) -> None: ...
 
     def sample(self, i: int, importance: float, margin: float, x: Any, y: Any) -> tuple[float, float, int, float]:
-        """(slope, ascent, j, t_slope) for a row of probability 1 / importance: grad_w = slope a_i, grad_t_j = t_slope, grad_y."""
+        """(slope, ascent, j, t_slope) for a row of probability 1 / importance.
+
+        grad_w = slope a_i, grad_t_j = t_slope, and `ascent` is what the dual variable makes grad_y of.
+        """
         ...
 
 
@@ -69,7 +72,7 @@ class Weights:
 
     def expect(self, i: int) -> None: ...
     def value(self, i: int) -> float: ...  # r_i
-    def move(self, i: int, c: float, a: float, delta: float) -> None: ...  # r <- projection of c r + a + delta e_i
+    def move(self, i: int, c: float, delta: float) -> None: ...  # r <- projection of c r + delta e_i
     def store(self, r: Any) -> None: ...  # writes all r_i into an array
 
 

@@ -5,8 +5,11 @@ In relative weights r = y / y0 and the metric of the sample weights, a gradient 
     whole:    r <- Pi(c r + (1 - c) + (n eta / q_i) l_i e_i),  c = 1 - n eta slope
     centred:  r <- Pi(r + (n eta / q_i) (l_i - slope (r_i - 1) - center) e_i)
 
-where q_i is the row's probability, and the center moves as `moved_center` of the reference engine says. Within a ball of radius R around the stage's start, in that metric, a step is
-refused when the length of the path may have passed R: the exact projection then costs O(n) and is somebody else's work.
+where q_i is the row's probability. The projection does not see the constant that "whole" adds to all r, so it is
+left out. The center moves as `moved_center` of the reference engine has it, which takes no more than the row's own r.
+
+Within a ball of radius R around the stage's start, in that metric, a step is refused when the length of the path may
+have passed R: the exact projection then costs O(n) and is somebody else's work.
 """
 
 from __future__ import annotations
@@ -23,7 +26,9 @@ from pommel.problem import Vector
 from pommel.sets.ball_within import BallWithin
 from pommel.sets.simplex import Simplex
 
-PATH, CENTER = 0, 1  # entries of moving
+PATH, CENTER = 0, 1
+"""Entries of `moving`."""
+
 
 
 @state
@@ -63,7 +68,7 @@ class Adversary(NamedTuple):
             self.moving[PATH] += length
         if self.centred:
             self.moving[CENTER] += self.slope * self.y0[i] * (max(r + delta, 0.0) - r)
-        self.weights.move(i, c, 1.0 - c, delta)
+        self.weights.move(i, c, delta)
         return True
 
     def point(self) -> Vector:

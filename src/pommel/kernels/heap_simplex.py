@@ -34,9 +34,9 @@ class HeapSimplex(NamedTuple):
               S' = c S,\quad u_i' = u_i + \delta / S',\quad
               L':\ \sum_j p_j (u_j' - L')_+ = 1 / S',\quad u \leftarrow \max(u', L').
 
-    A move changes S, L and one u; the :math:`a` of all rows shifts raw values and threshold alike and cancels. L' is
-    found by Michelot's algorithm: with everything in the sum it is L + (c - 1 + p_i delta) / S', then the rows it has
-    reached leave the sum, which raises it, until it reaches no more. Two structures tell which rows it reaches:
+    A move changes S, L and one u. L' is found by Michelot's algorithm: with everything in the sum it is
+    L + (c - 1 + p_i delta) / S', then the rows it has reached leave the sum, which raises it, until it reaches no more.
+    Two structures tell which rows it reaches:
 
     *Individuals*, rows not clipped since they were last moved. Those with u below a mark are in a heap, ordered by a
     lower bound of u that is corrected when it surfaces. When L' comes to the mark, a sixteenth of all rows, those next
@@ -100,8 +100,8 @@ class HeapSimplex(NamedTuple):
             u = self.records[record_of(self, i), LEVEL]
         return self.scalars[SCALE] * (u - self.scalars[ZERO])
 
-    def move(self, i, c, a, delta):
-        """r <- projection of c r + a + delta e_i, 0 < c <= 1, p_i > 0; all NaN if c or delta is not finite."""
+    def move(self, i, c, delta):
+        """r <- projection of c r + delta e_i, 0 < c <= 1, p_i > 0; all NaN if c or delta is not finite."""
         S, L = c * self.scalars[SCALE], self.scalars[ZERO]
         p, u = self.masses[i], self.points[i]
         reach = (1.0 + c) * self.scalars[REACH]

@@ -12,7 +12,7 @@ from pommel.problems.dro import DRO
 
 @state
 class MarginLoss(NamedTuple):
-    """A loss as two function pointers, and the labels it is given."""
+    """A loss as a function pointer, and the labels it is given."""
 
     labels: Any
     loss: Any  # (margin, label) -> value and derivative

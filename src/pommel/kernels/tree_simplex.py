@@ -30,11 +30,11 @@ class TreeSimplex(NamedTuple):
               S' = c S,\quad u_i' = u_i + \delta / S',\quad
               L':\ \sum_j p_j (u_j' - L')_+ = 1 / S',\quad u \leftarrow \max(u', L').
 
-    A move changes S, L and one u; the :math:`a` of all rows shifts raw values and threshold alike and cancels. The
-    last step, for all rows, is that of "segment tree beats" [1]_: a node keeps the smallest and the second smallest u
-    below it, the mass at the smallest, and mass and sum of p u of the others. Then u <- max(u, level) changes only the
-    smallest where level is below the second smallest, and may wait there: what a node has yet to tell a child is that
-    no u is below its own smallest. L' comes from the sums at the root (Michelot's algorithm).
+    A move changes S, L and one u. The last step, for all rows, is that of "segment tree beats" [1]_: a node keeps the
+    smallest and the second smallest u below it, the mass at the smallest, and mass and sum of p u of the others. Then
+    u <- max(u, level) changes only the smallest where level is below the second smallest, and may wait there: what a
+    node has yet to tell a child is that no u is below its own smallest. L' comes from the sums at the root (Michelot's
+    algorithm).
 
     A move costs amortised O(log n): each node that the last step visits beyond the root loses a distinct value. `value`
     and `draw` cost O(log n). Sums are made anew on the way up, so no error gathers; all is computed anew, in O(n), only
@@ -76,8 +76,8 @@ class TreeSimplex(NamedTuple):
             return 0.0
         return self.scalars[SCALE] * (max(self.points[i], floor_of(self, i // BLOCK)) - self.scalars[ZERO])
 
-    def move(self, i, c, a, delta):
-        """r <- projection of c r + a + delta e_i, 0 < c <= 1, p_i > 0; all NaN if c or delta is not finite."""
+    def move(self, i, c, delta):
+        """r <- projection of c r + delta e_i, 0 < c <= 1, p_i > 0; all NaN if c or delta is not finite."""
         S, L = c * self.scalars[SCALE], self.scalars[ZERO]
         reach = (1.0 + c) * self.scalars[REACH]
         if not abs(delta) <= reach:

@@ -80,13 +80,11 @@ class WeightedLosses(ABC):
     def objective(self, x: Vector) -> float:
         return self.divergence.conjugate(self.losses(x), self.weights) + self.regularizer.value(x)
 
-    def respond(self, x: Vector) -> Response:
-        read = self.read(x)
+    def respond(self, x: Vector, read: Vector | None = None) -> Response:
+        read = self.read(x) if read is None else read
         losses = self.losses_of(read)
-        y = self.divergence.best_response(losses, self.weights)
-        objective = self.divergence.conjugate(losses, self.weights) + self.regularizer.value(x)
-        multiplier = float(y @ (losses - self.divergence.gradient(y, self.weights)))
-        return Response(y, objective, multiplier if self._sums_to_one else None, read)
+        y, risk, multiplier = self.divergence.respond(losses, self.weights)
+        return Response(y, risk + self.regularizer.value(x), multiplier if self._sums_to_one else None, read)
 
     @cached_property
     def _sums_to_one(self) -> bool:

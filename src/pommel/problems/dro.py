@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from pommel._validation import check_binary_labels, check_values, check_weights
 from pommel.losses.hinge import Hinge
@@ -17,6 +17,8 @@ from pommel.rows import Rows
 from pommel.sets.whole_space import WholeSpace
 
 __all__ = ["DRO"]
+
+Indices = NDArray[np.intp]
 
 
 class DRO(WeightedLosses):
@@ -114,6 +116,29 @@ class DRO(WeightedLosses):
         moment_x = (q * share**2) @ (slopes**2 * self.rows.squared_norms)
         moment_y = (self.dual_set.metric * inverse_q) @ losses**2
         return float(moment_x), float(moment_y)
+
+    def like(self, **parts: Any) -> DRO:
+        """The same with another `divergence`, `regularizer`, `loss` or `constraint`; nothing is read."""
+        kept = {"divergence": self.divergence, "regularizer": self.regularizer, "loss": self.loss}
+        kept["constraint"] = self.primal_set
+        other = DRO(self.rows, self.labels, sample_weight=self.weights, **kept | parts)
+        other.classes = self.classes
+        return other
+
+    def part(self, some: Indices) -> DRO | None:
+        """The problem on some of its rows, which stand for the others, too: n stays. None if they are of one class."""
+        weights, labels = self.weights[some], self.labels[some]
+        if not weights.any() or np.ptp(labels[weights > 0.0]) == 0.0:
+            return None
+        return DRO(
+            self.rows.part(some),
+            labels,
+            loss=self.loss,
+            divergence=self.divergence,
+            regularizer=self.regularizer,
+            constraint=self.primal_set,
+            sample_weight=weights * (self.weights.sum() / weights.sum()),
+        )
 
     def lower_bound(self) -> float:
         return float(getattr(self.loss, "infimum", -np.inf))

@@ -98,9 +98,9 @@ class FunctionProblem(WeightedLosses):
     def losses_of(self, read: Vector) -> Vector:
         return read
 
-    def respond(self, x: Vector) -> Response:
+    def respond(self, x: Vector, read: Vector | None = None) -> Response:
         """Without what was read: `natural_steps` needs gradients as well, up to a pass of them."""
-        return super().respond(x)._replace(read=None)
+        return super().respond(x, read)._replace(read=None)
 
     def weighted_gradient(self, x: Vector, y: Vector) -> Vector:
         total = np.zeros(self.d)
