@@ -204,6 +204,10 @@ class Engine(ABC):
         self.stopped = self.stopped or self.should_stop()
         return self.stopped or self._steps_left() < 1
 
+    def affords(self, gradients: float) -> bool:
+        """Whether the budget reaches for so many more and for the pass that evaluates where they lead."""
+        return self._steps_left() >= gradients
+
     def _steps_left(self) -> float:
         return self.max_gradients - self.n_gradients - self.problem.n
 

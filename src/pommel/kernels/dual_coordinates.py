@@ -1,8 +1,8 @@
-"""Coordinate ascent on the dual of a regularised sum over rows, for any convex loss.
+"""Coordinate ascent on the dual of a regularised sum over rows whose weights rise with their losses.
 
-Row i of the sum is H(m) = psi(h(m, b_i)) at the margin m = a_i'x, with psi' = max(0, base + rise * loss): the weight y
-the row is given rises with its loss, or stays where rise = 0. Its dual coordinate is the product y s of that weight and
-a slope s of the loss, and the model is z = -sum_i y_i s_i a_i / lam, shrunk where it would leave a ball.
+The model is z = -sum_i y_i s_i a_i / lam, shrunk where it would leave a ball. A row's weight is
+y_i = y0_i max(0, 1 + (loss_i - tau) / depth), and sum y = 1 sets the threshold tau. Like x, tau is a primal variable
+that moves with the coordinates: tau = start + flexibility * (sum y - 1), as in an augmented Lagrangian.
 """
 
 from __future__ import annotations
@@ -13,29 +13,26 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pommel._jit import inlined, kernel, prefetch, state
+from pommel.kernels.coordinate_step import MAX_TRIES, coordinate_step
 from pommel.kernels.look_ahead import COLUMNS, EXPECT, FETCH, LARGE
 
 Y, SLOPE, PRODUCT, PREVIOUS, LOSS, KINK, PERIOD, LABEL, REFERENCE, CURVATURE = range(10)
-"""What is kept of a row, together in memory, as rows are visited in random order: its weight and slope, their product,
-the one an epoch before, the loss when the row was last visited, the margin of the kink it sat at then, or NaN, and that
-it is visited every so many epochs; then label, y0_i and |a_i|^2 / lam, which stay."""
+"""What is kept of a row, side by side, as rows are visited in random order: its weight, slope and their product, the one
+an epoch before, the loss at the last visit, the margin of the kink it then sat at, or NaN, and that it is visited every
+so many epochs; then label, y0_i and |a_i|^2 / lam, which stay. The product is not y s after an extrapolation."""
 
 CELLS = 10
 
-THRESHOLD, FLEXIBILITY, SQUARED_LENGTH, SHARE, ALIGNMENT = range(5)
-"""Scalars: tau, how much it rises with sum y, |z|^2, the share of z that x is, and how well the steps of an epoch go on
-in the direction that they were extrapolated to, in the metric of the curvatures."""
-
-ROUNDING = 2.0**-48
-"""Margins this close, relatively, are the same."""
-
-ACCURACY = 1e-3
-"""A step is exact enough when what is left of its equation has fallen by this."""
-
-MAX_TRIES = 200
+TAU, FLEXIBILITY, SQUARED_LENGTH, SHARE, ALIGNMENT, SCALARS = range(6)
+"""tau, how far it rises with sum y, |z|^2, the share of z that x is, and how well the steps of an epoch went on in the
+direction of the extrapolation, measured by the curvatures; and how many scalars there are."""
 
 LONGEST_PERIOD = 8.0
-"""Even rows at rest are visited every so many epochs."""
+"""Rows at rest are visited every so many epochs at least."""
+
+BOOST = 30.0
+"""By how much tau is more flexible than what a step of all rows at once would call for. Between 10 and 100 it makes no
+difference; at 1, with strong adversaries, tau swings to and fro for hundreds of epochs, as rows follow it slowly."""
 
 
 @state
@@ -43,150 +40,75 @@ class Ascent(NamedTuple):
     """Where coordinate ascent stands. All arrays are changed in place."""
 
     loss: Any  # (margin, label) -> value and derivative
-    cells: Any  # (n, 8), see above
-    vectors: Any  # (d, 1): z
+    cells: Any  # of shape (n, CELLS)
+    vectors: Any  # z, of shape (d, 1)
     scalars: Any
     lam: float
-    inverse_depth: float  # of the threshold: y = y0 max(0, 1 + (loss - tau) / depth)
+    inverse_depth: float  # 0 for weights that stay at y0
     radius: float
-
-
-@inlined
-def pressed(loss, label, base, rise, curvature, target, m):
-    """Loss, slope and weight at m, and by how much m + curvature y s exceeds the target: a monotone function of m."""
-    value, slope = loss(m, label)
-    y = max(base + rise * value, 0.0)
-    return value, slope, y, m - target + curvature * (y * slope)
-
-
-@inlined
-def coordinate_step(loss, label, base, rise, curvature, margin, product, kink):
-    """The best (y, s) of one row, others fixed: those at the m with  m + curvature H'(m) = margin + curvature product.
-
-    Returns y, s, the loss, and the kink the m is at, NaN if it is at none. Only values and slopes are asked for. The
-    left side rises with slope 1 or more, so from any m a step as long as the excess leads to the root or beyond it.
-    Secants then are exact on linear pieces of H', and the tangents of h at both ends meet where h has a kink between
-    linear pieces; at a kink, y s is set by the equation, and s lies between the slopes on either side.
-    """
-    target = margin + curvature * product
-    here = margin
-    if kink == kink:  # rows that sat at a kink mostly do so again
-        tiny = ROUNDING * (abs(target) + abs(margin) + abs(kink))
-        here = kink - tiny
-        value, slope, y, excess = pressed(loss, label, base, rise, curvature, target, here)
-        if excess <= 0.0:
-            low, low_slope, there = here, slope, kink + tiny
-            value, slope, y, excess = pressed(loss, label, base, rise, curvature, target, there)
-            if excess >= 0.0:
-                return y, at_kink(y, low_slope, slope, (target - kink) / curvature), value, kink
-            here = there
-    else:
-        value, slope, y, excess = pressed(loss, label, base, rise, curvature, target, here)
-    tiny = ROUNDING * (abs(target) + abs(here))
-    if abs(excess) <= tiny:
-        return y, slope, value, math.nan
-    enough = max(tiny, ACCURACY * abs(excess))
-
-    there = here - excess
-    value2, slope2, y2, excess2 = pressed(loss, label, base, rise, curvature, target, there)
-    if abs(excess2) <= enough or (excess > 0.0) == (excess2 > 0.0):
-        return y2, slope2, value2, math.nan
-    tiny = ROUNDING * (abs(target) + abs(here) + abs(there))
-    if excess < 0.0:
-        low, low_value, low_slope, low_excess = here, value, slope, excess
-        high, high_value, high_slope, high_excess = there, value2, slope2, excess2
-    else:
-        low, low_value, low_slope, low_excess = there, value2, slope2, excess2
-        high, high_value, high_slope, high_excess = here, value, slope, excess
-    middle = math.nan
-    for k in range(MAX_TRIES):
-        width = high - low
-        if width <= 2.5 * tiny:
-            break
-        if k % 3 == 0:
-            m = low + width * (low_excess / (low_excess - high_excess))
-        elif k % 3 == 1 and low_slope < high_slope:
-            middle = low + (high_value - low_value - high_slope * width) / (low_slope - high_slope)
-            m = middle - tiny
-        elif k % 3 == 2 and middle == middle:
-            m, middle = middle + tiny, math.nan
-        else:
-            m = low + 0.5 * width
-        if not low < m < high:
-            m = low + 0.5 * width
-            if not low < m < high:
-                break
-        value, slope, y, excess = pressed(loss, label, base, rise, curvature, target, m)
-        if abs(excess) <= enough:
-            return y, slope, value, math.nan
-        if excess < 0.0:
-            low, low_value, low_slope, low_excess = m, value, slope, excess
-        else:
-            high, high_value, high_slope, high_excess = m, value, slope, excess
-    kink = low + 0.5 * (high - low)
-    y = max(base + rise * low_value, 0.0)
-    return y, at_kink(y, low_slope, high_slope, (target - kink) / curvature), low_value, kink
-
-
-@inlined
-def at_kink(y, low, high, product):
-    return min(max(product / y, low), high) if y > 0.0 else low
 
 
 @kernel
 def dual_steps(rows, ascent, order):
-    """A coordinate step for each row in `order`, in this order; cells, z and scalars change in place.
+    """A coordinate step for each row in `order`, in this order.
 
-    tau moves with sum y, as if it were one more coordinate of x. A row whose product is at rest is visited half as often.
+    A row whose product rests, as those beyond all kinks do at zero, is visited half as often from then on.
     """
     cells, z, scalars = ascent.cells, ascent.vectors, ascent.scalars
-    depth, flexibility, tau = ascent.inverse_depth, scalars[FLEXIBILITY], scalars[THRESHOLD]
+    steepness, flexibility, tau = ascent.inverse_depth, scalars[FLEXIBILITY], scalars[TAU]
     for k in range(order.size):
-        if k + EXPECT < order.size:
-            rows.expect(order[k + EXPECT])
-            prefetch(cells, np.intp(order[k + EXPECT]) * CELLS)
-            prefetch(cells, np.intp(order[k + EXPECT]) * CELLS + CELLS - 1)
-        if k + FETCH < order.size:
-            rows.fetch(order[k + FETCH])
-        if z.size > LARGE and k + COLUMNS < order.size:
-            rows.fetch_columns(order[k + COLUMNS], z)
+        look_ahead(rows, cells, z, order, k)
         i = order[k]
         reference, curvature, old_y, old = cells[i, REFERENCE], cells[i, CURVATURE], cells[i, Y], cells[i, PRODUCT]
         if reference == 0.0:
             continue
         raw = rows.dot(i, z, 0)
-        # y = y0 (1 + (loss - tau) / depth) with the tau that follows from y
-        share = reference / (1.0 + reference * depth * flexibility)
-        rise = depth * share
+        # y = reference (1 + (loss - tau') / depth) with tau' = tau + flexibility (y - old_y), solved for y.
+        share = reference / (1.0 + reference * steepness * flexibility)
+        rise = share * steepness
         base = share - rise * (tau - old_y * flexibility)
         y, slope, loss, kink = coordinate_step(
             ascent.loss, cells[i, LABEL], base, rise, curvature, scalars[SHARE] * raw, old, cells[i, KINK]
         )
-        product, previous = y * slope, cells[i, PREVIOUS]
-        resting = product == old and old == previous
-        cells[i, PERIOD] = min(2.0 * cells[i, PERIOD], LONGEST_PERIOD) if resting else 1.0
-        cells[i, Y], cells[i, SLOPE], cells[i, LOSS], cells[i, KINK] = y, slope, loss, kink
         tau += (y - old_y) * flexibility
-        change = (old - product) / ascent.lam
-        if change != 0.0:
-            scalars[ALIGNMENT] += curvature * (product - old) * (product - previous)
+        product, previous = y * slope, cells[i, PREVIOUS]
+        cells[i, Y], cells[i, SLOPE], cells[i, LOSS], cells[i, KINK] = y, slope, loss, kink
+        cells[i, PERIOD] = min(2.0 * cells[i, PERIOD], LONGEST_PERIOD) if product == old == previous else 1.0
+        if product != old:
             cells[i, PRODUCT] = product
+            scalars[ALIGNMENT] += curvature * (product - old) * (product - previous)
+            change = (old - product) / ascent.lam
             rows.axpy(i, change, z)
             if ascent.radius < math.inf:
                 scalars[SQUARED_LENGTH] += change * (2.0 * raw + change * (curvature * ascent.lam))
                 scalars[SHARE] = share_within(scalars[SQUARED_LENGTH], ascent.radius)
-    scalars[THRESHOLD] = tau
+    scalars[TAU] = tau
+
+
+@inlined
+def look_ahead(rows, cells, z, order, k):
+    """Ask the memory for what the steps after the k-th will read, see `look_ahead.py`."""
+    if k + EXPECT < order.size:
+        i = order[k + EXPECT]
+        rows.expect(i)
+        prefetch(cells, np.intp(i) * CELLS)
+        prefetch(cells, np.intp(i) * CELLS + CELLS - 1)
+    if k + FETCH < order.size:
+        rows.fetch(order[k + FETCH])
+    if z.size > LARGE and k + COLUMNS < order.size:
+        rows.fetch_columns(order[k + COLUMNS], z)
 
 
 @inlined
 def share_within(squared_length, radius):
+    """What share of a vector the projection onto a ball leaves."""
     length = math.sqrt(max(squared_length, 0.0))
     return radius / length if length > radius else 1.0
 
 
 @kernel
 def extrapolate(ascent, previous, factor):
-    """Products and z go on by `factor` times what they changed by since the last call, z from `previous`."""
+    """Products and z go on by `factor` times what they changed by since the last call; `previous` is the z of then."""
     cells, z, scalars = ascent.cells, ascent.vectors, ascent.scalars
     for i in range(cells.shape[0]):
         product = cells[i, PRODUCT]
@@ -204,32 +126,36 @@ def extrapolate(ascent, previous, factor):
 
 
 @kernel
-def balance_threshold(ascent):
-    """Set tau where the weights that the recorded losses call for add up to 1, by Newton's method from the last one.
+def balance(ascent):
+    """Move tau as far as sum y asks for, and with it the weights of rows of slope zero, which x does not depend on.
 
-    Their sum is convex, falling and piecewise linear in tau: after one step it climbs, and ends at the root. Rows of
-    slope 0, which x does not depend on, are given their weights.
+    tau - start = flexibility (sum y - 1), where the former depends on tau, is solved by Newton's method: sum y is
+    convex and falling in tau, so after its first step it climbs to the root. The flexibility is set by how far weights
+    would follow if each row made its step alone.
     """
-    cells, scalars, inverse_depth = ascent.cells, ascent.scalars, ascent.inverse_depth
-    tau, climbing, largest = scalars[THRESHOLD], False, -math.inf
+    cells, scalars, steepness = ascent.cells, ascent.scalars, ascent.inverse_depth
+    start = tau = scalars[TAU]
+    response = fixed = 0.0
+    for i in range(cells.shape[0]):
+        bend, slope = cells[i, REFERENCE] * steepness, cells[i, SLOPE]
+        if slope != 0.0:
+            fixed += cells[i, Y]
+        if cells[i, Y] > 0.0:
+            response += bend / (1.0 + cells[i, CURVATURE] * bend * slope**2)
+    stiffness = response / BOOST if response > 0.0 else steepness
+    climbing = False
     for _ in range(MAX_TRIES):
-        mass, total = 0.0, 0.0
+        mass = free = 0.0
         for i in range(cells.shape[0]):
-            reference, part = cells[i, REFERENCE], 1.0 + (cells[i, LOSS] - tau) * inverse_depth
-            if reference > 0.0:
-                largest = max(largest, cells[i, LOSS])
-                if part > 0.0:
-                    mass += reference
-                    total += reference * part
-        if mass == 0.0:  # all are clipped
-            tau = largest
-            continue
-        scalars[FLEXIBILITY] = 1.0 / (mass * inverse_depth)
-        new = tau + (total - 1.0) * scalars[FLEXIBILITY]
+            part = 1.0 + (cells[i, LOSS] - tau) * steepness
+            if cells[i, SLOPE] == 0.0 and part > 0.0:
+                mass += cells[i, REFERENCE] * steepness
+                free += cells[i, REFERENCE] * part
+        new = tau + (fixed + free - 1.0 - stiffness * (tau - start)) / (stiffness + mass)
         if climbing and not new > tau:
             break
         tau, climbing = new, True
-    scalars[THRESHOLD] = tau
+    scalars[TAU], scalars[FLEXIBILITY] = tau, 1.0 / stiffness
     for i in range(cells.shape[0]):
         if cells[i, SLOPE] == 0.0:
-            cells[i, Y] = cells[i, REFERENCE] * max(0.0, 1.0 + (cells[i, LOSS] - tau) * inverse_depth)
+            cells[i, Y] = cells[i, REFERENCE] * max(0.0, 1.0 + (cells[i, LOSS] - tau) * steepness)
