@@ -148,6 +148,7 @@ class Rows:
         indices = self.X.indices[: self.X.nnz]
         is_used = np.zeros(columns, bool)
         is_used[indices] = True
+        is_used[0] |= not indices.size  # one column there must be
         used = np.flatnonzero(is_used)
         place = np.zeros(columns, indices.dtype)
         place[used] = np.arange(used.size)

@@ -122,8 +122,9 @@ class AUCQuadratic:
         objective = problem._saddle(v, y, margins)
         gradient = self._product(x, margins) - self.linear
 
-        length = float(np.linalg.norm(w)) + float(np.linalg.norm(v[-2:]))
-        reach = _gamma(self._longest) * float(np.sqrt(self.weights @ self.rows.squared_norms)) * length
+        sizes = float(np.sqrt(self.weights @ self.rows.squared_norms)) * float(np.linalg.norm(w))
+        sizes += float(np.sqrt(2.0 * problem.q)) * float(np.linalg.norm(v[-2:]))
+        reach = _gamma(self._longest) * sizes
         return self._with_errors(Evaluation(x, v, y, margins, objective, gradient), reach)
 
     def sharpened(self, at: Evaluation) -> Evaluation:

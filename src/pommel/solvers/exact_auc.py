@@ -82,7 +82,7 @@ class ExactAUC(Solver):
     >>> p = pm.AUC([[2.0, 0.0], [1.0, 1.0], [0.0, 0.5], [1.5, 1.0]], [1, 0, 0, 1], constraint=pm.L2Ball(0.5))
     >>> sol = pm.ExactAUC().solve(p, tol=1e-9)
     >>> sol.status.name, round(sol.objective, 4)
-    ('CONVERGED', -0.1367)
+    ('CONVERGED', -0.1976)
     """
 
     method: Literal["auto", "factorise", "iterate"] = "auto"
@@ -137,7 +137,11 @@ def _iterate(quadratic: AUCQuadratic, engine: Engine, x: Vector) -> Iterator[Ite
     engine.pay(passes=2)  # for lengths of rows and columns
     at = evaluate(x)
     best, patience = np.inf, PATIENCE
-    wide = quadratic.size > quadratic.problem.n
+    power = 1.0
+    if (
+        quadratic.size >= quadratic.problem.n
+    ):  # of many solutions without a regularizer, 0 leads to that of least length
+        power = WIDE_POWER if quadratic.lam > 0.0 else 0.0
     most = 2 * min(quadratic.size, quadratic.problem.n) + 50  # in exact arithmetic half of that is enough
     while patience:
         nu = multiplier(quadratic, at)
@@ -145,7 +149,7 @@ def _iterate(quadratic: AUCQuadratic, engine: Engine, x: Vector) -> Iterator[Ite
         left = float(np.linalg.norm(rho))
         patience = PATIENCE if left < 0.5 * best and left > rounding else patience - 1
         best = min(best, left)
-        metric = (quadratic.diagonal + nu) ** (WIDE_POWER if wide else 1.0)
+        metric = (quadratic.diagonal + nu) ** power
         first: Direction | None = None
         checked = np.inf
         for step in islice(conjugate_gradients(product, rho, metric, at.x if nu > 0.0 else None, nu), most):
