@@ -125,7 +125,7 @@ def run_case(case: Case, effort: Effort, kept: list[str] | None = None) -> Race:
     long = ours.solve(pm.solve, case.problem, WIDTH, effort.truth)
     race.bracket.update(long)
     goal = race.bracket.goal(GAPS[-1])
-    reached = long.time_to_certified(GAPS[-1])
+    reached = long.time_to_certified(GAPS[-1]) / long.share  # budgets are by the clock on the wall
     budget = float(np.clip(AHEAD * reached, 2.0, effort.budget))
     say(f"{case.name}: P* >= {race.bracket.lower:.10g}, width {race.bracket.width:.0e}, 1e-6 after {reached:.2f} s")
 
@@ -136,7 +136,7 @@ def run_case(case: Case, effort: Effort, kept: list[str] | None = None) -> Race:
         return lambda: traced(run, budget if not case.is_main else effort.budget, goal)
 
     contestants = {AUTO: ours_to(pm.solve, effort.budget)}
-    single = float(np.clip(4.0 * reached, 1.0, effort.budget))
+    single = float(np.clip(4.0 * reached, 2.5, effort.budget))
     contestants |= {name: ours_to(run, single) for name, run in solvers.items() if name != AUTO}
     objective = case.objective()
     X, labels = data(case.set)
