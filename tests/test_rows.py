@@ -161,6 +161,25 @@ def test_spectral_norm_of_a_large_matrix_is_bounded(
 
 
 @pytest.mark.parametrize("storage", [np.array, sp.csr_array], ids=["dense", "csr"])
+@pytest.mark.parametrize("constant", [None, 2.0], ids=["", "constant"])
+def test_spectral_norm_of_a_tall_matrix_takes_one_pass(
+    constant: float | None, storage: Any, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Besides those for the largest entry and the lengths of rows, by blocks of them; no products with vectors."""
+    X, weights, scale = rng.standard_normal((30, 4)), rng.exponential(size=30), np.array([1e-3, 1.0, 5.0, 20.0])
+    monkeypatch.setattr(pommel.rows, "BLOCK", 10)
+    rows, blocks = Rows(storage(X), constant=constant, column_scale=scale), []
+    original = rows._blocks
+    monkeypatch.setattr(
+        rows, "_blocks", lambda entries: (blocks.append(some) or (some, b) for some, b in original(entries))
+    )
+    bound = rows.spectral_norm_bound(weights)
+    assert len(blocks) == 3 * 15  # two rows in each
+    weighted = np.sqrt(weights)[:, np.newaxis] * written_out(X, constant, scale)
+    assert bound == pytest.approx(np.linalg.norm(weighted, 2), rel=1e-9)
+
+
+@pytest.mark.parametrize("storage", [np.array, sp.csr_array], ids=["dense", "csr"])
 @pytest.mark.parametrize(
     "unit",
     [2.0**665, -(2.0**665), 2.0**-665, -(2.0**-1030), 2.0**1018],

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from pommel import divergences, losses, problems, regularizers, sets, solvers, theory
 from pommel.checks import check_problem
+from pommel.path import path
 from pommel.problem import Constants
 from pommel.solution import History, Solution, Status
+from pommel.solve import solve
 
 __version__ = version("pommel")
 
@@ -24,7 +26,7 @@ _PARTS = (
 )
 globals().update(_PARTS)
 
-__all__ = ["Constants", "History", "Solution", "Status", "check_problem", "theory", *_PARTS]
+__all__ = ["Constants", "History", "Solution", "Status", "check_problem", "path", "solve", "theory", *_PARTS]
 
 if TYPE_CHECKING:  # parts are found in their folders, which type checkers cannot do
 

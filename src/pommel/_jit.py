@@ -28,7 +28,7 @@ from numba.core import cgutils
 from numba.core.datamodel import models, register_default
 from numba.extending import intrinsic, overload, overload_method, typeof_impl
 
-__all__ = ["NotCompilable", "inlined", "kernel", "pointer", "prefetch", "protocol", "state"]
+__all__ = ["NotCompilable", "inlined", "kernel", "pointer", "prefetch", "protocol", "state", "summing"]
 
 OPTIONS = {"nogil": True, "error_model": "numpy", "_nrt": False}
 
@@ -48,10 +48,22 @@ class NotCompilable(TypeError):
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """A hot loop: compiled at its first call, cached on disk where that is possible, runs without the GIL."""
+    return _cached(function, OPTIONS)
+
+
+def summing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A kernel whose sums may be taken in any order, that is by vector instructions: five to ten times as fast.
+
+    NaN and infinity are kept, which full fast-math would not do. The order is fixed by compilation.
+    """
+    return _cached(function, OPTIONS | {"fastmath": {"reassoc", "nsz", "contract"}})
+
+
+def _cached(function: Callable[..., Any], options: dict[str, Any]) -> Callable[..., Any]:
     try:
-        return njit(function, cache=True, **OPTIONS)
+        return njit(function, cache=True, **options)
     except RuntimeError:  # no folder to write to
-        return njit(function, **OPTIONS)
+        return njit(function, **options)
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:

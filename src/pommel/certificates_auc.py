@@ -14,21 +14,22 @@ the bound of Frank and Wolfe. Without ball and regularizer only a formed Q can t
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pommel.problems._auc_quadratic import AUCQuadratic, Evaluation
-from pommel.solvers._trust_region import Factor
+from pommel.problems._auc_quadratic import EPS, AUCQuadratic, Evaluation
 
-__all__ = ["auc_bound", "is_null"]
+if TYPE_CHECKING:
+    from pommel.solvers._trust_region import Factor
 
-EPS = float(np.finfo(np.float64).eps)
+__all__ = ["auc_bound", "is_null", "multiplier"]
 
 PROBES = 3
 """Random vectors of a null space whose margins show whether rows, too, see nothing in it."""
 
 
-def auc_bound(quadratic: AUCQuadratic, at: Evaluation, factor: Factor | None = None, nu: float | None = None) -> float:
+def auc_bound(quadratic: AUCQuadratic, at: Evaluation, factor: Factor | None = None, nu: float = 0.0) -> float:
     """The best of the bounds that a point gives; with a factor of Q + nu I, one more.
 
     Taken off is twice what rounding may have added to P at this point, once for the point compared with it.
@@ -50,11 +51,10 @@ def auc_bound(quadratic: AUCQuadratic, at: Evaluation, factor: Factor | None = N
         steepest = float(gradient @ x) + radius * float(np.linalg.norm(gradient))
         bounds.append(at.objective - steepest - (math.sqrt(squared) + radius) * error)
     if factor is not None:
-        nu = nu or 0.0
-        rho = gradient + nu * x
+        along = gradient + nu * x
         # A sound factor gives rho'(Q + nu I)^-1 rho / 2 to a factor of two; the rest is the gradient's own error.
         unsure = float(np.sum((factor.scale * at.gradient_error) ** 2)) / factor.reciprocal_condition
-        bounds.append(at.objective + outside(nu) - float(rho @ factor.solve(rho)) - unsure)
+        bounds.append(at.objective + outside(nu) - float(along @ factor.solve(along)) - unsure)
     return max(bounds) - 2.0 * at.objective_error
 
 

@@ -65,6 +65,15 @@ class KinkedLoss(Loss, Protocol):
     def smoothed(self, width: float) -> SmoothLoss: ...  # h - width / 2 <= smoothed <= h, with slopes in dom h*
 
 
+class PiecewiseLinearLoss(Loss, Protocol):
+    """A loss that is the largest of a few linear functions: how interior-point methods take it.
+
+    `pieces` gives their slopes and intercepts, numbers or arrays like `label`: h(m) = max_k slope_k m + intercept_k.
+    """
+
+    def pieces(self, label: Any) -> tuple[tuple[Any, Any], ...]: ...
+
+
 class WorstCase(NamedTuple):
     """What the adversary answers to losses."""
 
@@ -85,6 +94,7 @@ class Divergence(Protocol):
     def gradient_bound(self, weights: Vector) -> float | None: ...  # sup over Y of |grad phi*|, None if unbounded
     def curvature(self, weights: Vector) -> float | None: ...  # phi*(y) = (curvature / 2) |y - y0|^2, None for others
     def response_slopes(self, y: Vector, weights: Vector) -> Vector: ...  # c: phi'' = diag(c) - cc'/sum(c) where A = y
+    def of_robustness(self, robustness: float, n: float) -> Divergence: ...  # the same kind: stronger the larger it is
     def respond(self, losses: Vector, weights: Vector, near: float = np.nan) -> WorstCase:
         """All three from one search for the multiplier, which starts at `near` if that is a number."""
         ...

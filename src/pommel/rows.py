@@ -76,12 +76,21 @@ class Rows:
         margins = np.concatenate([block @ w for _, block in self._blocks(self._step)])
         return margins if self.constant is None else margins + self.constant * x[-1]
 
+    def absolute_matvec(self, x: Vector) -> Vector:
+        """sum_j |a_ij x_j| for every row: the size of what a margin sums up, and its rounding is a share of."""
+        sizes = np.abs(x if self.constant is None else x[:-1])
+        sizes = sizes if self.column_scale is None else self.column_scale * sizes
+        totals = np.concatenate([abs(block) @ sizes for _, block in self._blocks(BLOCK)])
+        return totals if self.constant is None else totals + abs(self.constant * x[-1])
+
     def rmatvec(self, u: Vector) -> Vector:
-        """sum_i u_i a_i."""
+        """sum_i u_i a_i; for a matrix u of shape (n, k) one such column for each of u's, from one read."""
         total = sum(block.T @ u[some] for some, block in self._blocks(self._step))
         if self.column_scale is not None:
-            total = self.column_scale * total
-        return total if self.constant is None else np.append(total, self.constant * u.sum())
+            total = (self.column_scale * total.T).T
+        return (
+            total if self.constant is None else np.append(total, self.constant * u.sum(axis=0, keepdims=True), axis=0)
+        )
 
     def gram(self, weights: Vector, shift: Vector | None = None) -> Vector:
         """sum_i weights_i (a_i - shift)(a_i - shift)', a d x d matrix, for weights >= 0.
@@ -189,15 +198,36 @@ class Rows:
         frobenius = float(np.sqrt(weights @ self._squared_norms(unit)))
         if min(self.n, self.d) > EXACT_NORM_SIDE:
             return unit * frobenius
-        # Products with the coordinate vectors of the smaller side give that Gram matrix without densifying X.
+        root = np.sqrt(weights)
         if self.d <= self.n:
-            columns = (self.rmatvec(weights * (self.matvec(e) / unit)) / unit for e in np.eye(self.d))
-        else:
-            root = np.sqrt(weights)
-            columns = (root * self.matvec(self.rmatvec(root * e) / unit) / unit for e in np.eye(self.n))
-        gram = np.array(list(columns))
+            gram = self._gram(root, unit)
+        else:  # products with coordinate vectors give the other one without densifying X
+            gram = np.array([root * self.matvec(self.rmatvec(root * e) / unit) / unit for e in np.eye(self.n)])
         largest = float(np.linalg.eigvalsh((gram + gram.T) / 2.0)[-1])
         return unit * min(frobenius, float(np.sqrt(max(largest, 0.0))) * (1.0 + 1e-10))
+
+    def _gram(self, root: Vector, unit: float) -> Vector:
+        """sum_i (root_i / unit)^2 a_i a_i', from one pass over the rows."""
+        columns = self.X.shape[1]
+        factors = np.ones(columns) if self.column_scale is None else self.column_scale
+        gram = np.zeros((self.d, self.d))
+        for some, block in self._blocks(BLOCK):
+            if sp.issparse(block):
+                values, indices, lengths = _entries(block)
+                values = values * factors[indices] / unit * np.repeat(root[some], lengths)
+                pointers = np.concatenate([[0], np.cumsum(lengths)])
+                part = sp.csr_array((values, indices, pointers), shape=block.shape)
+                gram[:columns, :columns] += (part.T @ part).toarray()
+            else:
+                part = block * factors / unit * root[some, None]
+                gram[:columns, :columns] += part.T @ part
+            if self.constant is not None:
+                last = root[some] * (self.constant / unit)
+                gram[:columns, -1] += part.T @ last
+                gram[-1, -1] += last @ last
+        if self.constant is not None:
+            gram[-1, :columns] = gram[:columns, -1]
+        return gram
 
     @np.errstate(over="ignore")  # infinity is the answer then
     def _squared_norms(self, unit: float) -> Vector:

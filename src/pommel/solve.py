@@ -22,6 +22,8 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from pommel._validation import check_vector
+def certifier(p): return None
+def why_not(p): return None
 from pommel.engines import ENGINES
 from pommel.engines.engine import Diverged, Engine, Exhausted, Iterate
 from pommel.problem import Problem, check_members
@@ -30,7 +32,10 @@ from pommel.solution import History, Solution, Status
 if TYPE_CHECKING:
     from pommel.solvers._solver import Solver
 
-__all__ = ["drive"]
+__all__ = ["drive", "solve"]
+
+CERTIFYING = 0.25
+"""Reads of the rows for lower bounds, as a share of those of a solver that brings none."""
 
 LOGGER = logging.getLogger("pommel")
 PROGRESS_SECONDS = 2.0
@@ -49,10 +54,11 @@ def drive(
     callback: Callable[[dict[str, Any]], bool | None] | None = None,
     engine: str = "auto",
     verbose: int = 0,
+    thorough: bool = False,
 ) -> Solution:
     """Run a solver on a problem until it has converged, finished or used up what it was given.
 
-    See `Solver.solve` for the parameters.
+    See `Solver.solve` for the parameters. A `thorough` run goes on behind `tol` until the solver has finished.
     """
     check_members(problem)
     solver.check(problem)
@@ -64,7 +70,7 @@ def drive(
         raise ValueError(f"max_seconds must be > 0, or None for no limit, got {max_seconds}")
     start = np.zeros(problem.d) if x0 is None else check_vector(x0, problem.d, "x0")
     rng = _generator(random_state)
-    run = _Run(problem, tol, callback, verbose)
+    run = _Run(problem, tol, callback, verbose, thorough)
     max_gradients = math.inf if max_passes is None else max_passes * problem.n
     deadline = math.inf if max_seconds is None else run.started + max_seconds
 
@@ -96,42 +102,55 @@ class _Run:
     """Best point, bound and history of one solve."""
 
     def __init__(
-        self, problem: Problem, tol: float, callback: Callable[[dict[str, Any]], bool | None] | None, verbose: int
+        self,
+        problem: Problem,
+        tol: float,
+        callback: Callable[[dict[str, Any]], bool | None] | None,
+        verbose: int,
+        thorough: bool,
     ) -> None:
-        self.problem, self.tol, self.callback, self.verbose = problem, tol, callback, verbose
+        self.problem, self.tol, self.callback, self.verbose, self.thorough = problem, tol, callback, verbose, thorough
         self.started = self.shown = time.perf_counter()
         self.history = History()
         self.best: Iterate | None = None
         self.lower_bound = problem.lower_bound()
-        self.remark = self.fallback = ""
+        self.certifier = certifier(problem) if tol > 0.0 else None
+        self.certifying = 0  # gradients that went into it
+        self.remark = self.note = self.fallback = ""
 
     def follow(self, solver: Solver, engine: Engine, x0: Any, rng: np.random.Generator) -> Status | None:
         """Check the start and every restart; the status it ended with, None if the engine is exhausted."""
         start = engine.restart(x0)
         if not np.isfinite(start.objective):
             raise ValueError(f"the objective at x0 is {start.objective}: nothing can start from there")
-        status = self.check(start, engine)
+        status = self.check(start, engine, solver)
         stages = solver.stages(self.problem, engine, x0, rng)
         with suppress(Exhausted):
             while status is None and not engine.exhausted():
                 iterate = next(stages, None)
-                status = Status.FINISHED if iterate is None else self.check(iterate, engine)
+                status = Status.FINISHED if iterate is None else self.check(iterate, engine, solver)
+        if self.tol > 0.0 and status in (None, Status.FINISHED) and self.best_gap() <= self.tol:
+            return Status.CONVERGED
         return status
 
-    def check(self, iterate: Iterate, engine: Engine) -> Status | None:
+    def check(self, iterate: Iterate, engine: Engine, solver: Solver) -> Status | None:
         """Record a restart, keep it if it is the best, and tell whether that ends the solve."""
         if self.best is None or iterate.objective < self.best.objective:
             self.best = iterate
+        self.note = f"; {iterate.note}" if iterate.note else self.note
         self.lower_bound = max(self.lower_bound, iterate.lower_bound)
+        if iterate.lower_bound == -math.inf:
+            self.certify(iterate, engine)
         last = engine.last_run
         row = {
             "stage": len(self.history.rows),
+            "solver": iterate.solver or solver.name,
             "n_gradients": engine.n_gradients,
             "n_passes": engine.n_gradients / self.problem.n,
             "seconds": time.perf_counter() - self.started,
             "objective": iterate.objective,
             "lower_bound": self.lower_bound,
-            "relative_gap": self.relative_gap(self.best.objective),
+            "relative_gap": self.best_gap(),
             "steps": 0 if last is None else last.steps,
             "primal_step": math.nan if last is None else last.primal_step,
             "dual_step": math.nan if last is None else last.dual_step,
@@ -144,9 +163,25 @@ class _Run:
             + (f"  after {row['retries']} tries with smaller steps" if row["retries"] else "")
         )
         stop = self.callback is not None and self.callback(dict(row))
-        if self.tol > 0.0 and row["relative_gap"] <= self.tol:
+        if self.tol > 0.0 and row["relative_gap"] <= self.tol and not self.thorough:
             return Status.CONVERGED
         return Status.STOPPED if stop else None
+
+    def certify(self, iterate: Iterate, engine: Engine) -> None:
+        """Spend a share of the passes, a fifth of them at most, on a better bound than a stochastic solver has."""
+        if self.certifier is None:
+            return
+        before, bounds = engine.n_gradients, self.certifier.bounds(iterate, engine)
+        allowed = CERTIFYING * (before - self.certifying) - self.certifying
+        with suppress(Exhausted, StopIteration):
+            while engine.n_gradients - before + self.problem.n <= allowed and self.best_gap() > self.tol:
+                self.lower_bound = max(self.lower_bound, next(bounds))
+        self.certifying += engine.n_gradients - before
+
+    def best_gap(self) -> float:
+        """The relative gap of the best point."""
+        assert self.best is not None
+        return self.relative_gap(self.best.objective)
 
     def relative_gap(self, objective: float) -> float:
         """gap / max(s(P(x)), 1e-3 s(P(x0))), s the problem's own measure of size."""
@@ -171,15 +206,17 @@ class _Run:
     def solution(self, solver: Solver, engine: Engine, status: Status) -> Solution:
         assert self.best is not None
         gap, relative_gap = self.best.objective - self.lower_bound, self.relative_gap(self.best.objective)
-        message = status.value + self.remark + self.fallback
+        message = status.value + self.remark + self.note + self.fallback
         if len(self.history.rows) > 1 and self.best.objective >= self.history.rows[0]["objective"]:
             message += "; no stage improved on the start: try smaller steps or more passes"
         if self.tol > 0.0 and status is not Status.CONVERGED:
             rounded_up = f"{1.005 * relative_gap:.2e}"
             proved = f"the relative gap is proved to be at most {rounded_up}"
             if self.lower_bound == -math.inf:
-                proved = "nothing is proved about the gap, as the problem knows no lower bound"
+                proved = "nothing is proved about the gap"
             message += f"; {proved}, tol={self.tol:g}"
+            if why := why_not(self.problem):
+                message += f" (no better bound can be had: {why})"
             warnings.warn(
                 f"{solver.name} stopped without a proof of accuracy: {message}. The lower bound it has is "
                 f"{self.lower_bound:.6g}, so the answer may be far better than it can prove; tol=0 runs the budget "
@@ -196,13 +233,65 @@ class _Run:
             relative_gap=relative_gap,
             status=status,
             message=message,
-            solver=solver.name,
+            solver=self.history.rows[-1]["solver"],
             engine=engine.name,
             n_gradients=engine.n_gradients,
             n_passes=engine.n_gradients / self.problem.n,
             seconds=time.perf_counter() - self.started,
             history=self.history,
         )
+
+
+def solve(
+    problem: Problem,
+    *,
+    solver: str | Solver = "auto",
+    x0: ArrayLike | None = None,
+    tol: float = 1e-3,
+    max_passes: float | None = None,
+    max_seconds: float | None = None,
+    random_state: Any = 0,
+    callback: Callable[[dict[str, Any]], bool | None] | None = None,
+    engine: str = "auto",
+    verbose: int = 0,
+) -> Solution:
+    """Solve a problem by the solver that should be fastest for it: `Solution.message` tells which, and why.
+
+    Parameters
+    ----------
+    problem : Problem
+    solver : "auto" or Solver, default="auto"
+        See `pommel.Auto`. Tiny problems are solved to rounding, whatever `tol` is, so that equal ones get equal answers.
+    x0, tol, max_passes, max_seconds, random_state, callback, engine, verbose
+        As in `Solver.solve`, but that there is no limit of passes by default.
+
+    Returns
+    -------
+    Solution
+
+    Examples
+    --------
+    >>> import pommel as pm
+    >>> p = pm.DRO([[1.0], [-1.0]], ["yes", "no"], divergence=pm.ChiSquare(0.5), regularizer=pm.L2(0.5))
+    >>> sol = pm.solve(p)
+    >>> sol.solver, sol.status.name, round(sol.objective, 6)
+    ('InteriorPoint', 'CONVERGED', 0.25)
+    """
+    from pommel.solvers.auto import Auto, is_tiny  # solvers are driven from here
+
+    return drive(
+        Auto() if solver == "auto" else solver,
+        problem,
+        x0=x0,
+        tol=tol,
+        max_passes=max_passes,
+        max_seconds=max_seconds,
+        random_state=random_state,
+        callback=callback,
+        engine=engine,
+        verbose=verbose,
+        thorough=solver == "auto" and tol > 0.0 and is_tiny(problem),
+    )
 
 
 def _engine_class(name: str, problem: Problem) -> tuple[type[Engine], str]:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from pommel._validation import check_number
+from pommel.divergences.mean import Mean
 from pommel.kernels.excess_losses import respond
-from pommel.problem import ConvexSet, Vector, WorstCase
+from pommel.problem import ConvexSet, Divergence, Vector, WorstCase
 from pommel.sets.simplex import Simplex
 
 __all__ = ["ChiSquare"]
@@ -83,6 +84,10 @@ class ChiSquare:
     def response_slopes(self, y: Vector, weights: Vector) -> Vector:
         """y0_i / (n lam) for rows that are not clipped."""
         return np.where(y > 0.0, weights / (weights.sum() ** 2 * self.lam), 0.0)
+
+    def of_robustness(self, robustness: float, n: float) -> Divergence:
+        """lam = 1 / (robustness n), so that phi has `robustness` times half the variance of the losses."""
+        return ChiSquare(1.0 / (robustness * n)) if robustness > 0.0 else Mean()
 
     @staticmethod
     def _relative(y: Vector, y0: Vector) -> Vector:

@@ -48,6 +48,11 @@ class Mean:
     def best_response(self, losses: Vector, weights: Vector) -> Vector:
         return weights / weights.sum()
 
+    def of_robustness(self, robustness: float, n: float) -> Mean:
+        if robustness > 0.0:
+            raise ValueError(f"Mean() has no robustness to give, got {robustness:g}: take another divergence")
+        return self
+
     def holder(self, weights: Vector) -> tuple[float, float]:
         return 0.0, 1.0
 

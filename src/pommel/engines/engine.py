@@ -49,6 +49,8 @@ class Iterate:
     center: float | None  # see Response, and for the next one too
     read: Vector | None = None
     lower_bound: float = -math.inf  # of min P, where the solver has come by one
+    solver: str = ""  # where one solver runs others: the one that came here
+    note: str = ""  # and why it was that one
 
 
 @dataclass(frozen=True)

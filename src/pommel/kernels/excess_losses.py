@@ -1,4 +1,4 @@
-"""The best response to chi-square divergence: one pass to find the largest loss, a few for the threshold, one for y.
+"""The best response to chi-square divergence, with its value: two or three sweeps over the losses.
 
 It is what `sets/simplex.py` has as `balance`, without temporaries, and from a threshold that is nearly right.
 """
@@ -7,52 +7,62 @@ from __future__ import annotations
 
 import math
 
-from pommel._jit import kernel
+from pommel._jit import summing
+
+ENOUGH = 1e-15
+"""Weights that sum to one up to this are right."""
+
+LOWEST = -1.7976931348623157e308
+
+FALLS = 3
+"""The threshold climbs to its place, but for a first step and what rounding adds."""
 
 
-@kernel
+@summing
 def respond(losses, weights, depth, near, y):
-    r"""Write :math:`y_i = y^0_i (1 + e_i)`, :math:`e_i = \max(\ell_i - \nu, -depth) / depth`, and return phi and nu.
+    r"""Write :math:`y_i = y^0_i (m_i + depth) / depth`, :math:`m_i = \max(\ell_i - \nu, -depth)`; return phi and nu.
 
-    nu is where sum y = 1, y0 = weights / sum(weights). Newton's method on the convex, falling function sum y0 e of nu,
-    from `near`, which need not be a number: after one step it only climbs, and it ends at the root after finitely many,
-    two or three if `near` is near. Losses are counted from the largest, so that nothing is lost where they are huge and
-    close together.
+    y0 = weights / sum(weights), and nu is where sum y0 m = 0, which makes sum y = 1. Newton's method on that convex,
+    falling function of nu, from `near`, which need not be a number: after a step it only climbs, and it ends at the root
+    after finitely many, one or two if `near` is near. Losses are counted from there, or from the largest, so that
+    nothing is lost where they are huge and close together.
     """
-    n = losses.size
-    total, largest = 0.0, -math.inf
+    n, start, total = losses.size, near, 0.0
     for i in range(n):
-        if weights[i] > 0.0:
-            total += weights[i]
-            if losses[i] > largest or losses[i] != losses[i]:
-                largest = losses[i]
-    share, nu, climbs = 1.0 / total, near - largest, False
-    if not abs(nu) < math.inf:
-        nu = 0.0
+        total += weights[i]
+    if not abs(near) < math.inf:
+        start = largest(losses, weights)
+    nu, falls, inverse, unit = 0.0, 0, 1.0 / depth, 1.0 / (total * depth)
     while True:
-        mass = excess = 0.0
+        mass = excess = gain = squares = 0.0
         for i in range(n):
-            t = losses[i] - largest - nu
-            if t > -depth:
-                mass += weights[i]
-                excess += weights[i] * t
-            else:
-                excess -= weights[i] * depth
-        if mass == 0.0:
-            nu = 0.0
+            weight = weights[i]
+            away = losses[i] - start
+            away = away if not away <= LOWEST else LOWEST  # or `start` and `nu` would be added up first, as sums may be
+            m = away - nu
+            m = m if weight > 0.0 and not m <= -depth else -depth  # NaN stays, unless the row is a removed one
+            share = unit * weight * (m + depth)
+            y[i] = share
+            mass += weight if m > -depth else 0.0
+            excess += weight * m
+            gain += share * m
+            squares += weight * (m * (m * inverse))
+        if mass == 0.0 and excess == excess:  # nu lies above all losses, by more than depth
+            start, nu = largest(losses, weights), 0.0
             continue
         step = excess / mass
-        if not (step > 0.0 or not climbs) or nu + step == nu:  # also ends on NaN
+        falls += step < 0.0
+        if not abs(excess) > ENOUGH * depth * total or falls > FALLS or nu + step == nu:
             break
-        nu, climbs = nu + step, True
-    gain = squares = mass = 0.0
-    for i in range(n):
-        t = losses[i] - largest - nu
-        e = max(t, -depth) / depth
-        y[i] = share * weights[i] * (1.0 + e)
-        mass += y[i]
-        gain += y[i] * t
-        squares += share * weights[i] * e * e
-    for i in range(n):
-        y[i] /= mass
-    return largest + (nu + gain - 0.5 * depth * squares), largest + nu
+        nu += step
+    return start + (nu + gain - 0.5 * squares / total), start + nu
+
+
+@summing
+def largest(losses, weights):
+    """The largest loss of a row with weight; NaN if one is."""
+    found = -math.inf
+    for i in range(losses.size):
+        if weights[i] > 0.0 and not losses[i] <= found:
+            found = losses[i]
+    return found

@@ -45,6 +45,9 @@ class Hinge:
         s = label * slope
         return np.where((s >= -1.0) & (s <= 0.0), s, np.inf)
 
+    def pieces(self, label: Any) -> tuple[tuple[Any, Any], ...]:
+        return (0.0, 0.0), (-label, 1.0)
+
     def smoothed(self, width: float) -> SmoothedHinge:
         return SmoothedHinge(width)
 

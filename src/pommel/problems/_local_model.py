@@ -10,11 +10,11 @@ Only products with rows cost a read of them; all else is sums over margins, take
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import TypeGuard
 
 import numpy as np
-from sklearn.utils import gen_batches
 
 from pommel.certificates import dual_bound
 from pommel.problem import KinkedLoss, Loss, SmoothLoss, Vector
@@ -24,13 +24,18 @@ BLOCK = 2**13
 """Rows whose losses are taken at a time."""
 
 
+def blocks(n: int) -> Iterator[slice]:
+    """Rows a block at a time."""
+    return (slice(first, first + BLOCK) for first in range(0, n, BLOCK))
+
+
 class LocalModel:
     """P with the loss in place of the problem's own, around x, for g quadratic or zero."""
 
     def __init__(self, problem: DRO, loss: SmoothLoss, x: Vector, margins: Vector, near: float = np.nan) -> None:
         self.problem, self.loss, self.x, self.margins = problem, loss, x, margins
         losses, self.slopes = np.empty(problem.n), np.empty(problem.n)
-        for some in gen_batches(problem.n, BLOCK):
+        for some in blocks(problem.n):
             losses[some] = loss.value(margins[some], problem.labels[some])
             self.slopes[some] = loss.derivative(margins[some], problem.labels[some])
         self.y, risk, self.multiplier = problem.divergence.respond(losses, problem.weights, near)
@@ -72,7 +77,7 @@ class LocalModel:
         """Weights of a_i a_i' in the Hessian, q, and 1 / sum(c). Reads the rows."""
         problem, weights = self.problem, np.empty(self.problem.n)
         c = problem.divergence.response_slopes(self.y, problem.weights)
-        for some in gen_batches(problem.n, BLOCK):
+        for some in blocks(problem.n):
             second = self.loss.second_derivative(self.margins[some], problem.labels[some])
             weights[some] = self.y[some] * second + c[some] * self.slopes[some] ** 2
         total = float(c.sum())

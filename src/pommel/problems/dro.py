@@ -117,6 +117,14 @@ class DRO(WeightedLosses):
         moment_y = (self.dual_set.metric * inverse_q) @ losses**2
         return float(moment_x), float(moment_y)
 
+    def like(self, **parts: Any) -> DRO:
+        """The same with another `divergence`, `regularizer`, `loss` or `constraint`; nothing is read."""
+        kept = {"divergence": self.divergence, "regularizer": self.regularizer, "loss": self.loss}
+        kept["constraint"] = self.primal_set
+        other = DRO(self.rows, self.labels, sample_weight=self.weights, **kept | parts)
+        other.classes = self.classes
+        return other
+
     def part(self, some: Indices) -> DRO | None:
         """The problem on some of its rows, which stand for the others, too: n stays. None if they are of one class."""
         weights, labels = self.weights[some], self.labels[some]

@@ -80,11 +80,13 @@ class RestartedSolver(Solver):
         """X and Y."""
         return self.primal_set(problem), problem.dual_set
 
-    def steps(self, engine: Engine, start: Iterate, factor: float) -> Steps:
+    def steps(self, engine: Engine, start: Iterate, factor: float, travel: float = math.inf) -> Steps:
         """eta_x and eta_y of a stage: `factor` times the given ones, or shares of the problem's natural steps.
 
-        An "auto" primal step does not lead much further in a stage than across X. An "auto" dual step is not lowered
-        where the dual gradient is centred: that has little variance near a solution, and y had better keep up with x.
+        An "auto" primal step does not lead much further in a stage than across X. Nor is it above travel / M with
+        travel = D / sqrt(T), D the distance that stages have led so far: the theory's D / (M sqrt(T)), which is far
+        below the natural step where P* is not small against P. An "auto" dual step is not lowered where the dual
+        gradient is centred: that has little variance near a solution, and y had better keep up with x.
         """
         if isinstance(self.primal_step, str) or isinstance(self.dual_step, str):
             natural = engine.natural_steps(start, self._sampling)
@@ -98,6 +100,7 @@ class RestartedSolver(Solver):
             radius = engine.problem.primal_set.radius
             across = RADIUS_SHARE * radius / walk if walk > 0.0 else math.inf
             eta_x = factor * min(PRIMAL_SHARE * natural.primal, across)
+            eta_x = min(eta_x, travel / natural.gradient) if natural.gradient > 0.0 else eta_x
         else:
             eta_x = factor * self.primal_step
         if isinstance(self.dual_step, str):
@@ -109,6 +112,11 @@ class RestartedSolver(Solver):
             # argmax y'l - phi*(y) - |y - y_t|^2 / (2 eta) is, for a quadratic phi*, an explicit step of less length.
             eta_y /= 1.0 + eta_y * curvature
         return Steps(eta_x, eta_y)
+
+    def is_lost(self, problem: Problem, start: Iterate, reached: Iterate) -> bool:
+        """Whether a stage with an "auto" step rose by more than it could have fallen: that step was far too long."""
+        most = start.objective - problem.lower_bound()
+        return self.primal_step == "auto" and reached.objective - start.objective > most
 
     def tuned(
         self: Restarted, engine: Engine, start: Iterate, rng: np.random.Generator

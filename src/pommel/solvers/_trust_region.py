@@ -93,7 +93,7 @@ def minimize_formed(Q: Vector, b: Vector, radius: float, rounding: float = EPS) 
 
 
 def corrected(minimum: Minimum, x: Vector, gradient: Vector, radius: float) -> Minimum:
-    """One Newton step from x towards (Q + nu I) x = b and, for nu > 0, |x| = R, with the gradient as the rows have it."""
+    """One Newton step from x to (Q + nu I) x = b and, for nu > 0, |x| = R, with the gradient as the rows have it."""
     _, nu, factor = minimum
     step, rate = -factor.solve(gradient + nu * x), 0.0
     if nu > 0.0:
@@ -115,9 +115,13 @@ class Direction(NamedTuple):
 
 
 def conjugate_gradients(
-    product: Callable[[Vector], Vector], gradient: Vector, metric: Vector, normal: Vector | None = None, nu: float = 0.0
+    product: Callable[[Vector], Vector],
+    gradient: Vector,
+    metric: Vector,
+    normal: Vector | None = None,
+    nu: float = 0.0,
 ) -> Iterator[Direction]:
-    """Steps towards (Q + nu I) z = -gradient, preconditioned by a diagonal; orthogonal to `normal` if given.
+    """Steps towards (Q + nu I) z = -gradient, preconditioned by a diagonal; orthogonal to a normal.
 
     References
     ----------
@@ -125,11 +129,11 @@ def conjugate_gradients(
        in optimization, 2001: the projected preconditioner.
     """
     inverse = np.divide(1.0, metric, where=metric > 0.0, out=np.zeros_like(metric))
-    along = None if normal is None else inverse * normal
+    along = inverse * (np.zeros_like(metric) if normal is None else normal)
 
     def precondition(residual: Vector) -> Vector:
         z = inverse * residual
-        if along is not None:
+        if normal is not None:
             z -= (float(along @ residual) / float(along @ normal)) * along
         return z
 

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from typing import Literal
 
 import numpy as np
 
 from pommel.certificates_auc import PROBES, auc_bound, is_null, multiplier
-from pommel.engines.engine import Engine, Iterate
+from pommel.engines.engine import Engine, Exhausted, Iterate
 from pommel.problem import Problem, Vector
 from pommel.problems._auc_quadratic import EPS, AUCQuadratic, Evaluation, no_quadratic
 from pommel.solvers._solver import Solver
-from pommel.solvers._trust_region import Direction, conjugate_gradients, corrected, minimize_formed, minimize_in_span
+from pommel.solvers._trust_region import (
+    Direction,
+    Factor,
+    conjugate_gradients,
+    corrected,
+    minimize_formed,
+    minimize_in_span,
+)
 
 __all__ = ["ExactAUC"]
 
@@ -32,6 +41,9 @@ CHECK_SHARE = 0.03
 
 INNER_SHARE = 1e-4
 """On the ball's boundary, directions are sought until that is the share left of the gap of the linear system."""
+
+ROUNDING_SHARE = 4.0
+"""A gap of less than this many roundings of P is measured again, with more care for them: two are always in it."""
 
 PATIENCE = 3
 """Steps without progress after which there is nothing left but rounding."""
@@ -85,6 +97,10 @@ class ExactAUC(Solver):
             raise TypeError(f"ExactAUC needs {missing}")
 
     def stages(self, problem: Problem, engine: Engine, x0: Vector, rng: np.random.Generator) -> Iterator[Iterate]:
+        return (iterate for iterate in self.steps(problem, engine, x0, rng) if iterate is not None)
+
+    def steps(self, problem: Problem, engine: Engine, x0: Vector, rng: np.random.Generator) -> Iterator[Iterate | None]:
+        """The same with a None wherever rows have been read and there is nothing to show for it yet."""
         quadratic = AUCQuadratic(problem)  # type: ignore[arg-type]
         if self.method == "factorise" or (self.method == "auto" and quadratic.size <= FORMED_SIDE):
             return _factorise(quadratic, engine, rng)
@@ -104,12 +120,12 @@ def _factorise(quadratic: AUCQuadratic, engine: Engine, rng: np.random.Generator
     for _ in range(REFINEMENTS):
         engine.pay(passes=2)
         at = quadratic.evaluate(x)
-        yield _iterate_at(at, auc_bound(quadratic, at, minimum.factor if proves else None, minimum.nu))
+        yield _certified(quadratic, engine, at, minimum.factor if proves else None, minimum.nu)
         minimum = corrected(minimum, at.x, at.gradient, quadratic.radius)
         x = minimum.x
 
 
-def _iterate(quadratic: AUCQuadratic, engine: Engine, x: Vector) -> Iterator[Iterate]:
+def _iterate(quadratic: AUCQuadratic, engine: Engine, x: Vector) -> Iterator[Iterate | None]:
     def product(x: Vector) -> Vector:
         engine.pay(passes=2)
         return quadratic.product(x)
@@ -121,33 +137,30 @@ def _iterate(quadratic: AUCQuadratic, engine: Engine, x: Vector) -> Iterator[Ite
     engine.pay(passes=2)  # for lengths of rows and columns
     at = evaluate(x)
     best, patience = np.inf, PATIENCE
-    power = 1.0 if quadratic.size <= quadratic.problem.n else WIDE_POWER
+    wide = quadratic.size > quadratic.problem.n
+    most = 2 * min(quadratic.size, quadratic.problem.n) + 50  # in exact arithmetic half of that is enough
     while patience:
         nu = multiplier(quadratic, at)
-        rho = at.gradient + nu * at.x
+        rho, rounding = at.gradient + nu * at.x, float(np.linalg.norm(at.gradient_error))
         left = float(np.linalg.norm(rho))
-        patience = PATIENCE if left < 0.5 * best else patience - 1
+        patience = PATIENCE if left < 0.5 * best and left > rounding else patience - 1
         best = min(best, left)
-        if left <= float(np.linalg.norm(at.gradient_error)):
-            patience = min(patience, 1)
-        metric = (quadratic.diagonal + nu) ** power
-        steps = conjugate_gradients(product, rho, metric, at.x if nu > 0.0 else None, nu)
+        metric = (quadratic.diagonal + nu) ** (WIDE_POWER if wide else 1.0)
         first: Direction | None = None
         checked = np.inf
-        for step in steps:
+        for step in islice(conjugate_gradients(product, rho, metric, at.x if nu > 0.0 else None, nu), most):
+            yield None
             if first is None:
                 first, checked = step, step.energy
-            if nu > 0.0:
-                if step.energy <= INNER_SHARE * first.energy:
-                    break
-            elif float(np.linalg.norm(at.x + step.z)) > quadratic.radius:
+            if nu > 0.0 and step.energy <= INNER_SHARE * first.energy:
                 break
-            elif step.energy <= CHECK_SHARE * checked:
+            if nu == 0.0 and float(np.linalg.norm(at.x + step.z)) > quadratic.radius:
+                break
+            if float(np.linalg.norm(step.residual)) <= rounding:
+                break
+            if nu == 0.0 and step.energy <= CHECK_SHARE * checked:
                 checked = step.energy
-                there = evaluate(at.x + step.z)
-                yield _iterate_at(there, auc_bound(quadratic, there))
-                if step.energy <= 1e-26 * first.energy:
-                    break
+                yield _certified(quadratic, engine, evaluate(at.x + step.z))
         if first is None:
             return
         x = minimize_in_span(
@@ -157,8 +170,16 @@ def _iterate(quadratic: AUCQuadratic, engine: Engine, x: Vector) -> Iterator[Ite
             quadratic.radius,
         )
         at = evaluate(x)
-        yield _iterate_at(at, auc_bound(quadratic, at))
+        yield _certified(quadratic, engine, at)
 
 
-def _iterate_at(at: Evaluation, lower_bound: float) -> Iterate:
-    return Iterate(at.v, at.y, at.objective, None, at.margins, lower_bound)
+def _certified(
+    quadratic: AUCQuadratic, engine: Engine, at: Evaluation, factor: Factor | None = None, nu: float = 0.0
+) -> Iterate:
+    """A point with its lower bound; where only rounding keeps them apart, for one more read a better one."""
+    bound = auc_bound(quadratic, at, factor, nu)
+    if at.objective - bound < ROUNDING_SHARE * at.objective_error:
+        with suppress(Exhausted):
+            engine.pay(passes=1)
+            bound = max(bound, auc_bound(quadratic, quadratic.sharpened(at), factor, nu))
+    return Iterate(at.v, at.y, at.objective, None, at.margins, bound)

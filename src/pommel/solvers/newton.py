@@ -40,7 +40,7 @@ MOST_STEPS = 100
 DECREASE, LENGTHS = 1e-4, 30
 """A step must gain this share of what its slope promises; it is halved so many times at most."""
 
-SAMPLED, SAMPLE, SAMPLE_GAP = 10_000, 16, 1e-2
+SAMPLED, SAMPLES, SAMPLE_GAP = 10_000, (32, 6), 1e-2
 """From so many rows on, a smooth problem is first solved on one row in so many, to such a relative gap. With kinks it
 does not pay: where they lie on some rows says little of where they lie on all."""
 
@@ -90,7 +90,7 @@ class Newton(Solver):
         start = engine.restart(x0)
         x, margins = x0, problem.read(x0) if start.read is None else start.read
         if not x0.any() and problem.n >= SAMPLED and is_smooth(problem.loss):
-            x, margins = self.from_sample(problem, engine, rng)
+            x, margins = self.from_samples(problem, engine, rng)
         for loss in rounded(problem, x, margins, start.objective, engine):
             for model in self.steps(LocalModel(problem, loss, x, margins), engine):
                 x, margins = model.x, model.margins
@@ -110,15 +110,17 @@ class Newton(Solver):
                 return
             model = ahead
 
-    def from_sample(self, problem: DRO, engine: Engine, rng: np.random.Generator) -> tuple[Vector, Vector]:
-        """Nearly the solution for a sixteenth of the rows, and its margins for all: most of the way for little."""
-        some = np.sort(rng.choice(problem.n, problem.n // SAMPLE, replace=False))
-        x, loss, sample = np.zeros(problem.d), problem.loss, problem.part(some)
-        if sample is not None and is_smooth(loss):
-            for model in self.steps(LocalModel(sample, loss, x, np.zeros(sample.n)), engine, 1.0 / SAMPLE):
-                x = model.x
-                if model.own_gap <= SAMPLE_GAP * model.value:
-                    break
+    def from_samples(self, problem: DRO, engine: Engine, rng: np.random.Generator) -> tuple[Vector, Vector]:
+        """Nearly the solution for a part of the rows, and its margins for all: most of the way for little."""
+        x, loss = np.zeros(problem.d), problem.loss
+        for parts in SAMPLES:
+            some = np.sort(rng.choice(problem.n, problem.n // parts, replace=False))
+            sample = problem.part(some)
+            if sample is not None and is_smooth(loss):
+                for model in self.steps(LocalModel(sample, loss, x, sample.read(x)), engine, 1.0 / parts):
+                    x = model.x
+                    if model.own_gap <= SAMPLE_GAP * model.value:
+                        break
         engine.pay(passes=1)
         return x, problem.read(x)
 

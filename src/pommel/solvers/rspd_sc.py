@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ import numpy as np
 from pommel._validation import check_count
 from pommel.engines.engine import Engine, Iterate
 from pommel.problem import Problem, Vector
-from pommel.solvers._restarted import PAPER_FIRST_LENGTH, RestartedSolver, count
+from pommel.solvers._restarted import PAPER_FIRST_LENGTH, PILOT_RATIO, RestartedSolver, count
 from pommel.theory import Plan, theorem_1
 
 __all__ = ["RSPDsc"]
@@ -29,7 +30,8 @@ class RSPDsc(RestartedSolver):
     primal_step, dual_step : float, default="auto"
         eta_x and eta_y of the first stage, halved from stage to stage. "auto" takes them at each restart from the size
         of the objective and of the gradients there (`Problem.natural_steps`), which follows any scale of the data; the
-        dual one is then not halved.
+        primal one is at most D / (M sqrt(T)), D how far stages have led so far, M the size of the gradients, and a
+        stage that it leads far astray is made again with a shorter one; the dual one is not halved.
     stage_length : int, default="auto"
         T_1, doubled from stage to stage; "auto" is four passes, and at least 500 steps.
     sampling : {"auto", "uniform", "dual", "mixed"}, default="auto"
@@ -38,10 +40,11 @@ class RSPDsc(RestartedSolver):
         half of the rows each way, which bounds all gradients. "auto" is that where the problem is stiff, see
         `pommel.problem.NaturalSteps`, and "uniform" elsewhere.
     dual_gradient : {"centred", "whole", "implicit"}, default="centred"
-        How grad_y is sampled. "centred" samples phi* at the row's own coordinate too, centred by the multiplier of the
-        last restart: unbiased on the simplex, and nearly without variance close to a solution. "whole" takes grad phi*
-        whole, as the paper has it; "implicit" takes it at the point the step leads to, which suits long steps. The
-        first two are the same where y does not live on a simplex.
+        How grad_y is sampled. "centred" samples phi* at the row's own coordinate too, centred by an estimate of the
+        multiplier of sum(y) = 1, which is exact at each restart and then follows x: unbiased on the simplex, and nearly
+        without variance close to a solution. "whole" takes grad phi* whole, as the paper has it; "implicit" takes it at
+        the point the step leads to, which suits long steps. The first two are the same where y does not live on a
+        simplex.
     bound : float, default=inf
         Keeps |x| <= bound; `from_theory` sets it to the ball on which the problem's constants hold.
     pilot : bool, default=True
@@ -73,12 +76,17 @@ class RSPDsc(RestartedSolver):
         T = self.first_length(problem)
         start = engine.restart(x0)  # x_0 and y_0 = A(x_0)
         tuned, factor = yield from self.tuned(engine, start, rng)  # what "auto" stands for here
+        distance, cut = 0.0, 1.0
         for _ in count(self.n_stages):
-            eta = tuned.steps(engine, start, factor)
+            eta = tuned.steps(engine, start, cut * factor, distance / math.sqrt(T) if distance > 0.0 else math.inf)
             rule = tuned.rule(eta, X, Y, start)
             average = engine.run(rule, start.x, start.y, T, rng)  # lines 3 to 6, as in engines/reference.py
-            start = engine.restart(average.x)  # lines 7 and 8
-            yield start
+            reached = engine.restart(average.x)  # lines 7 and 8
+            yield reached
+            if tuned.is_lost(problem, start, reached):
+                cut /= PILOT_RATIO  # the same stage again
+                continue
+            start, cut, distance = reached, 1.0, max(distance, X.distance(reached.x, x0))
             factor, T = factor / 2.0, 2 * T  # line 9: eta_x, eta_y and T_s
 
     def __post_init__(self) -> None:

@@ -1,0 +1,91 @@
+"""Lower bounds for solvers that come by none: `drive` has a few passes spent on them at restarts.
+
+A certifier is built for one solve and gets better from restart to restart. The dual of a problem with L2 is best climbed
+by coordinates, from where it stands; elsewhere the iterate itself leads to a dual point, by slopes of a rounded loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+import numpy as np
+
+from pommel.certificates import no_bound
+from pommel.dual_point import DualPoint
+from pommel.engines.engine import Engine, Iterate
+from pommel.problem import Problem
+from pommel.problems._local_model import LocalModel, can_be_rounded, is_smooth
+from pommel.problems.auc import AUC
+from pommel.problems.dro import DRO
+
+__all__ = ["certifier", "why_not"]
+
+NARROWER, NARROWEST = 4.0, 1e-8
+"""Kinks are rounded over ever smaller widths, as long as that proves more."""
+
+
+class Certifier(Protocol):
+    """Where bounds come from."""
+
+    def bounds(self, iterate: Iterate, engine: Engine) -> Iterator[float]:
+        """Lower bounds, each after about a pass that `engine` has been paid for; the caller stops when it likes."""
+        ...
+
+
+class ByCoordinates:
+    """Coordinate ascent on the dual, from the first iterate's dual response on."""
+
+    def __init__(self, problem: DRO) -> None:
+        self.problem, self.rng = problem, np.random.default_rng(0)
+        self.point: DualPoint | None = None
+
+    def bounds(self, iterate: Iterate, engine: Engine) -> Iterator[float]:
+        if self.point is None:
+            self.point = DualPoint(self.problem, iterate.x, iterate.y, iterate.read)
+        while True:
+            engine.pay(passes=1)
+            self.point.epoch(self.rng)
+            yield self.point.bound()
+
+
+class ByRounding:
+    """Weights and slopes of a loss without kinks at the iterate are a dual point."""
+
+    def __init__(self, problem: DRO) -> None:
+        self.problem, self.width = problem, 1.0
+
+    def bounds(self, iterate: Iterate, engine: Engine) -> Iterator[float]:
+        loss, best, width = self.problem.loss, -np.inf, self.width
+        margins = self.problem.read(iterate.x) if iterate.read is None else iterate.read
+        while width > NARROWEST:
+            engine.pay(passes=1)
+            if is_smooth(loss):
+                yield LocalModel(self.problem, loss, iterate.x, margins).lower_bound
+                return
+            assert can_be_rounded(loss)
+            bound = LocalModel(self.problem, loss.smoothed(width), iterate.x, margins).lower_bound
+            yield bound
+            if bound < best:
+                return
+            self.width, best, width = width, bound, width / NARROWER
+
+
+def certifier(problem: Problem) -> Certifier | None:
+    """What can prove bounds for a problem; None if nothing here can."""
+    if why_not(problem) is not None or not isinstance(problem, DRO):
+        return None
+    if DualPoint.missing(problem) is None:
+        return ByCoordinates(problem)
+    return ByRounding(problem)
+
+
+def why_not(problem: Problem) -> str | None:
+    """Why no bound can be proved for a problem, None if one can."""
+    if isinstance(problem, AUC):
+        return None
+    if not isinstance(problem, DRO):
+        return f"nothing is known of the losses of {type(problem).__name__}; it may be given a lower_bound"
+    if not (is_smooth(problem.loss) or can_be_rounded(problem.loss)) and DualPoint.missing(problem) is not None:
+        return f"{problem.loss!r} can neither be rounded nor is it smooth"
+    return no_bound(problem)
