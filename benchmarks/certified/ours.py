@@ -65,9 +65,15 @@ class Share:
         return min(1.0, (time.process_time() - self.cpu) / (time.perf_counter() - self.wall))
 
 
-def solve(run: Solve, problem: Any, tol: float, budget: float) -> Curve:
-    """What lies outside of the history, such as choosing a solver, counts from the start."""
+def solve(run: Solve, make: Callable[[], Any], tol: float, budget: float, *, counts_problem: bool = False) -> Curve:
+    """What lies outside of the history, such as choosing a solver, counts from the start.
+
+    The problem counts, its checks of X and all, beside peers whose `fit` checks X as well; it does not beside those
+    that are given X times the labels ready to use. What it computes when it is first asked for always counts.
+    """
+    problem = None if counts_problem else make()
     share, started = Share(), time.perf_counter()
+    problem = make() if problem is None else problem
     with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         solution = run(problem, tol=tol, max_passes=None, max_seconds=budget)
     outside = time.perf_counter() - started - solution.seconds

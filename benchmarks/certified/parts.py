@@ -44,16 +44,21 @@ def run_auc(name: str, effort: Effort) -> Race:
 
     first = problem()
     race = Race(Ranking(name), Bracket(offset=first.q))
-    race.bracket.update(ours.solve(pm.ExactAUC().solve, first, 1e-12, effort.truth))
+    race.bracket.update(ours.solve(pm.ExactAUC().solve, lambda: first, 1e-12, effort.truth))
     say(f"{name}, AUC: P* >= {race.bracket.lower:.12g}, width {race.bracket.width:.0e}")
     goal = race.bracket.goal(AUC_GAP)
     contestants: dict[str, Any] = {
-        EXACT: lambda: ours.solve(pm.ExactAUC().solve, problem(), AUC_GAP, effort.budget),
-        ours.AUTO: lambda: ours.solve(pm.solve, problem(), AUC_GAP, effort.budget),
+        EXACT: lambda: ours.solve(pm.ExactAUC().solve, problem, AUC_GAP, effort.budget, counts_problem=True),
+        ours.AUTO: lambda: ours.solve(pm.solve, problem, AUC_GAP, effort.budget, counts_problem=True),
     }
     for peer, run in linear.rankers(first, X, labels, AUC_LAM2).items():
         contestants[peer] = lambda run=run: traced(run, effort.budget, goal)
     take_turns(race, contestants, effort.rounds)
+    seconds, rank = linear.logistic_reference(first, X, labels)
+    race.notes.append(
+        f'LogisticRegression(class_weight="balanced"), another objective, took {seconds:.3f} s; its direction has a '
+        f"gap of {(rank - race.bracket.lower) / race.bracket.size:.1e}"
+    )
     return race
 
 

@@ -19,6 +19,7 @@ SINGLE_BAR, CERTIFIED_BAR, LIBLINEAR_BAR, RIDGE_BAR, PATH_BAR = 1.5, 2.0, 1.5, 1
 NOTES = (
     "seconds of one core: wall time by the share of a core the process had; the least of all rounds, which take turns. "
     "Not in them: reading data, X times labels and its transpose for the peers, compiling.",
+    "Without an adversary and for AUC, where peers check X in their fit, our problem with its checks counts, too.",
     "certified: proved by the run itself; true: (P - P*) / P* of the best point so far, P* the lower end of a proved "
     "bracket. Peers prove nothing. -: not reached in the budget; ?: the bracket is too wide to tell.",
     "L-BFGS-B: on the exact P, memory 10, 20 or 30; smoothed: the kink rounded by continuation, three schedules; for "

@@ -89,11 +89,8 @@ def test_rankers_agree(X, labels) -> None:
     problem = pm.AUC(X, labels, regularizer=pm.L2(LAM2))
     optimum = solve_auc(X, labels, lam2=LAM2).value
     for name, run in linear.rankers(problem, X, labels, LAM2).items():
-        value = best(run)
-        if name.startswith("Ridge"):
-            assert value == pytest.approx(optimum, rel=1e-6), name
-        else:
-            assert value >= optimum * (1.0 + 1e-7) if optimum > 0 else value >= optimum - 1e-9
+        assert best(run) == pytest.approx(optimum, rel=1e-6), name
+    assert linear.logistic_reference(problem, X, labels)[1] > optimum
 
 
 def test_ball_of_dro_is_that_of_the_best_response(X, labels) -> None:
