@@ -18,6 +18,7 @@ from pommel.problem import Problem
 from pommel.problems._local_model import LocalModel, can_be_rounded, is_smooth
 from pommel.problems.auc import AUC
 from pommel.problems.dro import DRO
+from pommel.solvers.exact_auc import ExactAUC, no_auc_bound
 
 __all__ = ["certifier", "why_not"]
 
@@ -71,10 +72,27 @@ class ByRounding:
             self.width, best, width = width, bound, width / NARROWER
 
 
+class ByQuadratic:
+    """What `ExactAUC` proves on the way to the optimum, from the first iterate on; few columns take it one step."""
+
+    def __init__(self, problem: AUC) -> None:
+        self.problem = problem
+        self.steps: Iterator[Iterate | None] | None = None
+
+    def bounds(self, iterate: Iterate, engine: Engine) -> Iterator[float]:
+        if self.steps is None:
+            self.steps = ExactAUC().steps(self.problem, engine, iterate.x, np.random.default_rng(0))
+        for found in self.steps:
+            yield -np.inf if found is None else found.lower_bound
+
+
 def certifier(problem: Problem) -> Certifier | None:
     """What can prove bounds for a problem; None if nothing here can."""
-    if why_not(problem) is not None or not isinstance(problem, DRO):
+    if why_not(problem) is not None:
         return None
+    if isinstance(problem, AUC):
+        return ByQuadratic(problem)
+    assert isinstance(problem, DRO)
     if DualPoint.missing(problem) is None:
         return ByCoordinates(problem)
     return ByRounding(problem)
@@ -83,7 +101,7 @@ def certifier(problem: Problem) -> Certifier | None:
 def why_not(problem: Problem) -> str | None:
     """Why no bound can be proved for a problem, None if one can."""
     if isinstance(problem, AUC):
-        return None
+        return no_auc_bound(problem)
     if not isinstance(problem, DRO):
         return f"nothing is known of the losses of {type(problem).__name__}; it may be given a lower_bound"
     if not (is_smooth(problem.loss) or can_be_rounded(problem.loss)) and DualPoint.missing(problem) is not None:

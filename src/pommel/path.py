@@ -57,7 +57,7 @@ def path(
         problems = [problem.like(regularizer=each) for each in regularizers]
     else:
         total = float(problem.weights.sum())
-        values = [check_number(each, "robustness", equal=True) for each in robustness or ()]
+        values = [check_number(each, "robustness", equal=True) for each in (() if robustness is None else robustness)]
         problems = [problem.like(divergence=problem.divergence.of_robustness(each, total)) for each in values]
     found: list[Solution] = []
     for each in problems:

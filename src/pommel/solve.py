@@ -22,8 +22,6 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from pommel._validation import check_vector
-def certifier(p): return None
-def why_not(p): return None
 from pommel.engines import ENGINES
 from pommel.engines.engine import Diverged, Engine, Exhausted, Iterate
 from pommel.problem import Problem, check_members
@@ -109,12 +107,14 @@ class _Run:
         verbose: int,
         thorough: bool,
     ) -> None:
+        from pommel import certify  # bounds are made by solvers, which are driven from here
+
         self.problem, self.tol, self.callback, self.verbose, self.thorough = problem, tol, callback, verbose, thorough
         self.started = self.shown = time.perf_counter()
         self.history = History()
         self.best: Iterate | None = None
         self.lower_bound = problem.lower_bound()
-        self.certifier = certifier(problem) if tol > 0.0 else None
+        self.certifier, self.no_bound = (certify.certifier(problem) if tol > 0.0 else None), certify.why_not(problem)
         self.certifying = 0  # gradients that went into it
         self.remark = self.note = self.fallback = ""
 
@@ -215,8 +215,8 @@ class _Run:
             if self.lower_bound == -math.inf:
                 proved = "nothing is proved about the gap"
             message += f"; {proved}, tol={self.tol:g}"
-            if why := why_not(self.problem):
-                message += f" (no better bound can be had: {why})"
+            if self.no_bound:
+                message += f" (no better bound can be had: {self.no_bound})"
             warnings.warn(
                 f"{solver.name} stopped without a proof of accuracy: {message}. The lower bound it has is "
                 f"{self.lower_bound:.6g}, so the answer may be far better than it can prove; tol=0 runs the budget "
@@ -279,8 +279,10 @@ def solve(
     """
     from pommel.solvers.auto import Auto, is_tiny  # solvers are driven from here
 
+    if isinstance(solver, str) and solver != "auto":
+        raise ValueError(f'solver must be "auto" or a solver such as pm.Newton(), got {solver!r}')
     return drive(
-        Auto() if solver == "auto" else solver,
+        Auto(tol=tol) if isinstance(solver, str) else solver,
         problem,
         x0=x0,
         tol=tol,

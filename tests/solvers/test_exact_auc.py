@@ -15,7 +15,6 @@ from small_problems import auc, binary_data
 import pommel as pm
 from pommel.engines.reference import Reference
 from pommel.rows import Rows
-from pommel.solvers._auc_certifier import AUCCertifier
 from pommel.solvers.exact_auc import FORMED_SIDE
 
 METHODS = ["factorise", "iterate"]
@@ -173,25 +172,3 @@ def test_what_it_does_not_solve_is_refused(rng: np.random.Generator) -> None:
         pm.ExactAUC().solve(pm.AUC(X, labels, constraint=pm.Simplex(3)))
     with pytest.raises(ValueError, match="method must be"):
         pm.ExactAUC(method="guess")
-
-
-@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
-@pytest.mark.parametrize("options", [{"regularizer": pm.L2(1e-3)}, {"constraint": pm.L2Ball(0.1)}])
-def test_certifier_closes_the_gap_in_instalments(options: Any, storage: Any, rng: np.random.Generator) -> None:
-    X = rng.standard_normal((60, FORMED_SIDE + 1)) * (rng.random((60, FORMED_SIDE + 1)) < 0.02)
-    problem = pm.AUC(storage(X), rng.random(60) < 0.4, **options)
-    engine, certifier = Reference(problem), AUCCertifier(problem)
-    x, bounds = np.zeros(problem.d), []
-    while not certifier.is_done:
-        before = engine.n_gradients
-        bounds.append(certifier.improve(engine, x, passes=4.0))
-        assert engine.n_gradients - before <= 15 * problem.n
-    assert certifier.reason is None and bounds == sorted(bounds)
-    assert certifier.best is not None
-    assert certifier.best.objective - bounds[-1] <= 1e-9 * problem.magnitude(certifier.best.objective)
-
-
-def test_certifier_says_why_there_is_no_bound(rng: np.random.Generator) -> None:
-    X = sp.random_array((20, FORMED_SIDE + 1), density=0.1, rng=rng, format="csr")
-    certifier = AUCCertifier(pm.AUC(X, np.arange(20) % 2))
-    assert certifier.is_done and "without a regularizer or a ball" in (certifier.reason or "")

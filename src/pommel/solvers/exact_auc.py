@@ -14,6 +14,7 @@ from pommel.certificates_auc import PROBES, auc_bound, is_null, multiplier
 from pommel.engines.engine import Engine, Exhausted, Iterate
 from pommel.problem import Problem, Vector
 from pommel.problems._auc_quadratic import EPS, AUCQuadratic, Evaluation, no_quadratic
+from pommel.problems.auc import AUC
 from pommel.solvers._solver import Solver
 from pommel.solvers._trust_region import (
     Direction,
@@ -187,3 +188,17 @@ def _certified(
             engine.pay(passes=1)
             bound = max(bound, auc_bound(quadratic, quadratic.sharpened(at), factor, nu))
     return Iterate(at.v, at.y, at.objective, None, at.margins, bound)
+
+
+def no_auc_bound(problem: AUC) -> str | None:
+    """Why no bound but the problem's own can be had, None if one can."""
+    missing = no_quadratic(problem)
+    if missing is not None:
+        return f"bounds of AUC problems need {missing}"
+    is_bounded = problem.constraint is not None or problem.regularizer.strong_convexity > 0.0
+    if not is_bounded and problem.d - 2 > FORMED_SIDE:
+        return (
+            f"without a regularizer or a ball, and with more than {FORMED_SIDE} columns, nothing tells how flat P may "
+            "be: only P >= -p(1 - p) is known"
+        )
+    return None
