@@ -73,6 +73,17 @@ def test_a_given_step_is_halved_and_the_other_may_be_auto(rng: np.random.Generat
     assert engine.rules[0].primal_step == 0.4 * natural_steps(engine, problem, x0).primal
 
 
+@restarted
+def test_a_dual_variable_that_all_rows_share_takes_a_quarter_of_the_natural_step(
+    rng: np.random.Generator, seed: int, solver: Any
+) -> None:
+    problem = auc(*binary_data(rng))
+    engine = trace(short(solver), problem, np.zeros(problem.d), seed)
+    for rule, start, halved in zip(engine.rules, (np.zeros(problem.d), engine.stages[0].average), (1, 2), strict=True):
+        natural = problem.natural_steps(start, problem.best_response(start)).dual
+        assert rule.dual_step == pytest.approx(natural / 4 / halved, rel=1e-12)
+
+
 def natural_steps(engine: Recorder, problem: Problem, x: Vector) -> NaturalSteps:
     """For the sampling of the last stage."""
     return problem.natural_steps(x, problem.best_response(x), engine.rules[-1].sampling)
