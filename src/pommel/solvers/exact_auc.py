@@ -45,6 +45,9 @@ INNER_SHARE = 1e-4
 ROUNDING_SHARE = 4.0
 """A gap of less than this many roundings of P is measured again, with more care for them: two are always in it."""
 
+IMPOSSIBLE = 1e-9
+"""P < -p(1 - p) by more than this share cannot be: w is so long that margins have lost their digits."""
+
 PATIENCE = 3
 """Steps without progress after which there is nothing left but rounding."""
 
@@ -97,7 +100,10 @@ class ExactAUC(Solver):
             raise TypeError(f"ExactAUC needs {missing}")
 
     def stages(self, problem: Problem, engine: Engine, x0: Vector, rng: np.random.Generator) -> Iterator[Iterate]:
-        return (iterate for iterate in self.steps(problem, engine, x0, rng) if iterate is not None)
+        q = -problem.lower_bound()
+        for iterate in self.steps(problem, engine, x0, rng):
+            if iterate is not None and iterate.objective >= -q * (1.0 + IMPOSSIBLE):  # else it is nothing but rounding
+                yield iterate
 
     def steps(self, problem: Problem, engine: Engine, x0: Vector, rng: np.random.Generator) -> Iterator[Iterate | None]:
         """The same with a None wherever rows have been read and there is nothing to show for it yet."""
@@ -112,8 +118,8 @@ def _factorise(quadratic: AUCQuadratic, engine: Engine, rng: np.random.Generator
     minimum = minimize_formed(
         quadratic.matrix(), quadratic.linear, quadratic.radius, rounding=quadratic.problem.n * EPS
     )
-    proves = True
-    if minimum.factor.is_singular:
+    proves = minimum.factor.is_sound
+    if proves and minimum.factor.is_singular:
         engine.pay(passes=PROBES)
         proves = is_null(quadratic, minimum.factor, rng)
     x = minimum.x
