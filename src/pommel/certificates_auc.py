@@ -54,6 +54,9 @@ def auc_bound(quadratic: AUCQuadratic, at: Evaluation, factor: Factor | None = N
         along = gradient + nu * x
         # A sound factor gives rho'(Q + nu I)^-1 rho / 2 to a factor of two; the rest is the gradient's own error.
         unsure = float(np.sum((factor.scale * at.gradient_error) ** 2)) / factor.reciprocal_condition
+        # In the null space P is linear, and flat but for rounding; without a ball that much is taken for flat.
+        lost = float(np.linalg.norm(factor.null.T @ along)) * (radius + math.sqrt(squared))
+        unsure += lost if math.isfinite(lost) else 0.0
         bounds.append(at.objective + outside(nu) - float(along @ factor.solve(along)) - unsure)
     return max(bounds) - 2.0 * at.objective_error
 

@@ -79,10 +79,14 @@ class AUCQuadratic:
 
     def lift(self, x: Vector) -> Vector:
         """The v that x stands for, in X."""
-        w, v = x[: self.delta.size], np.zeros(self.problem.d)
-        v[:-2][self.used] = w
-        v[-2:] = x[w.size :] if self.bounds_v else [w @ mean for mean in self.means]
-        return self.problem.primal_set.project(v)
+        v, problem = np.zeros(self.problem.d), self.problem
+        v[:-2][self.used] = x[: self.delta.size]
+        if self.bounds_v:
+            v[-2:] = x[-2:]
+        else:  # a and b are best for w as it is in X
+            v = problem.primal_set.project(v)
+            v[-2:] = [v[:-2][self.used] @ mean for mean in self.means]
+        return problem.primal_set.project(v)
 
     def lower(self, v: Vector) -> Vector:
         """The x that stands for v."""

@@ -32,6 +32,7 @@ class Factor:
     """
 
     def __init__(self, Q: Vector, rounding: float = EPS) -> None:
+        self._rounding = rounding
         diagonal = np.diag(Q)
         is_something = diagonal > 0.0
         self.scale = np.where(is_something, 1.0 / np.sqrt(np.where(is_something, diagonal, 1.0)), 0.0)
@@ -45,7 +46,7 @@ class Factor:
             self.reciprocal_condition = float(dpocon(cholesky[0], norm, uplo="L")[0])
         except np.linalg.LinAlgError:
             self.reciprocal_condition = 0.0
-        if self.reciprocal_condition > SOUND:
+        if self.is_sound:
             self._cholesky = cholesky
             return
         values, vectors = eigh(scaled, check_finite=False)
@@ -57,6 +58,11 @@ class Factor:
     @property
     def is_singular(self) -> bool:
         return self._cholesky is None
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether solutions are right to more than a digit, in the directions that are not null."""
+        return self.reciprocal_condition > max(SOUND, 10.0 * self._rounding)
 
     def solve(self, b: Vector) -> Vector:
         """x with Qx = b; where Q is singular that of least length, for b in its range."""

@@ -46,6 +46,9 @@ INNER_SHARE = 1e-4
 ROUNDING_SHARE = 4.0
 """A gap of less than this many roundings of P is measured again, with more care for them: two are always in it."""
 
+BLURRED = 1e-6
+"""Where rounding may change P by more than this share of p(1 - p), w is so long that P tells nothing about it."""
+
 PATIENCE = 3
 """Steps without progress after which there is nothing left but rounding."""
 
@@ -108,13 +111,13 @@ class ExactAUC(Solver):
         return _iterate(quadratic, engine, quadratic.lower(x0))
 
 
-def _factorise(quadratic: AUCQuadratic, engine: Engine, rng: np.random.Generator) -> Iterator[Iterate]:
+def _factorise(quadratic: AUCQuadratic, engine: Engine, rng: np.random.Generator) -> Iterator[Iterate | None]:
     engine.pay(passes=3)  # for Q, perhaps again without offsets, and for lengths of rows
     minimum = minimize_formed(
         quadratic.matrix(), quadratic.linear, quadratic.radius, rounding=quadratic.problem.n * EPS
     )
-    proves = True
-    if minimum.factor.is_singular:
+    proves = minimum.factor.is_sound
+    if proves and minimum.factor.is_singular:
         engine.pay(passes=PROBES)
         proves = is_null(quadratic, minimum.factor, rng)
     x = minimum.x
@@ -180,8 +183,17 @@ def _iterate(quadratic: AUCQuadratic, engine: Engine, x: Vector) -> Iterator[Ite
 
 def _certified(
     quadratic: AUCQuadratic, engine: Engine, at: Evaluation, factor: Factor | None = None, nu: float = 0.0
-) -> Iterate:
-    """A point with its lower bound; where only rounding keeps them apart, for one more read a better one."""
+) -> Iterate | None:
+    """A point with its lower bound; where only rounding keeps them apart, for one more read a better one.
+
+    None where P is nothing but rounding: least squares without a regularizer can end in such a point.
+    """
+    if at.objective_error > BLURRED * quadratic.problem.q:
+        with suppress(Exhausted):
+            engine.pay(passes=1)
+            at = quadratic.sharpened(at)
+        if at.objective_error > BLURRED * quadratic.problem.q:
+            return None
     bound = auc_bound(quadratic, at, factor, nu)
     if at.objective - bound < ROUNDING_SHARE * at.objective_error:
         with suppress(Exhausted):
