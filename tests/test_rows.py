@@ -358,3 +358,12 @@ def test_a_shifted_gram_matrix_keeps_its_digits(
     away = A - shift
     np.testing.assert_allclose(gram[:5, :5], away.T @ (weights[:, np.newaxis] * away), rtol=1e-10, atol=1e-12)
     assert not gram[5].any() and not gram[:, 5].any()
+
+
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array], ids=["dense", "csr"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
+def test_several_columns_are_multiplied_in_one_pass(storage: Any, dtype: Any, rng: np.random.Generator) -> None:
+    X, u = rng.standard_normal((30, 4)).astype(dtype), rng.standard_normal((30, 3))
+    rows = Rows(storage(X), constant=2.0, column_scale=[1.0, 2.0, 3.0, 4.0])
+    one_by_one = np.stack([rows.rmatvec(column) for column in u.T], axis=1)
+    np.testing.assert_allclose(rows.rmatvec(u), one_by_one, rtol=1e-12, atol=1e-12)

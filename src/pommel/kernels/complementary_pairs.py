@@ -31,12 +31,16 @@ def stiffness(i, weights, slacks, slopes):
 
 @inlined
 def rise(i, weights, slacks, slopes, levels, tau, kappa, dm, dtau, target, extra):
-    """The dv of a row."""
-    s0, s1 = stiffness(i, weights, slacks, slopes)
-    c0 = 0.0
+    """The dv of a row, and S1 / (S0 + kappa), 1 / (S0 + kappa)."""
+    s0 = s1 = c0 = 0.0
     for k in range(slopes.shape[1]):
-        c0 += (target + extra[i, k]) / slacks[i, k]
-    return (s1 * dm[i] + kappa * dtau - (1.0 + kappa * (levels[i] - tau)) + c0) / (s0 + kappa)
+        inverse = 1.0 / slacks[i, k]
+        t = weights[i, k] * inverse
+        s0 += t
+        s1 += t * slopes[i, k]
+        c0 += (target + extra[i, k]) * inverse
+    free = 1.0 / (s0 + kappa)
+    return (s1 * dm[i] + kappa * dtau - (1.0 + kappa * (levels[i] - tau)) + c0) * free, s1 * free, free
 
 
 @kernel
@@ -89,21 +93,23 @@ def predict(weights, slacks, slopes, levels, shares, tau, kappa, dm, dtau, extra
             bends[i] = centring[i] = 0.0
             continue
         s0, s1 = stiffness(i, weights, slacks, slopes)
-        dv = (s1 * dm[i] + kappa * dtau - (1.0 + kappa * (levels[i] - tau))) / (s0 + kappa)
+        free = 1.0 / (s0 + kappa)
+        dv = (s1 * dm[i] + kappa * dtau - (1.0 + kappa * (levels[i] - tau))) * free
         c0 = c1 = e0 = e1 = 0.0
         for k in range(slopes.shape[1]):
-            w, away = slacks[i, k], slopes[i, k] - s1 / (s0 + kappa)
-            t = (dv - slopes[i, k] * dm[i]) / w
+            inverse, away = 1.0 / slacks[i, k], slopes[i, k] - s1 * free
+            t = (dv - slopes[i, k] * dm[i]) * inverse
             steepest = max(steepest, -t, 1.0 + t)
-            extra[i, k] = weights[i, k] * w * t * (1.0 + t)
+            c = weights[i, k] * t * (1.0 + t)
+            extra[i, k] = c * slacks[i, k]
             products += share * extra[i, k]
-            c0 += extra[i, k] / w
-            c1 += extra[i, k] / w * away
-            e0 += 1.0 / w
-            e1 += away / w
+            c0 += c
+            c1 += c * away
+            e0 += inverse
+            e1 += inverse * away
         bends[i], centring[i] = -share * c1, -share * e1
-        bend += share * kappa * c0 / (s0 + kappa)
-        center += share * kappa * e0 / (s0 + kappa)
+        bend += share * kappa * c0 * free
+        center += share * kappa * e0 * free
     return steepest, products, bend, center
 
 
@@ -113,7 +119,7 @@ def steepness(weights, slacks, slopes, levels, shares, tau, kappa, dm, dtau, tar
     steepest = 0.0
     for i in range(shares.size):
         if shares[i] > 0.0:
-            dv = rise(i, weights, slacks, slopes, levels, tau, kappa, dm, dtau, target, extra)
+            dv, _, _ = rise(i, weights, slacks, slopes, levels, tau, kappa, dm, dtau, target, extra)
             for k in range(slopes.shape[1]):
                 b, w = weights[i, k], slacks[i, k]
                 t = (dv - slopes[i, k] * dm[i]) / w
@@ -135,8 +141,7 @@ def recenter(
         if share == 0.0:
             pulls[i] = 0.0
             continue
-        dv = rise(i, weights, slacks, slopes, levels, tau, kappa, dm, dtau, target, extra)
-        s0, s1 = stiffness(i, weights, slacks, slopes)
+        dv, mean, free = rise(i, weights, slacks, slopes, levels, tau, kappa, dm, dtau, target, extra)
         c0 = c1 = 0.0
         for k in range(slopes.shape[1]):
             b, w = weights[i, k], slacks[i, k]
@@ -146,9 +151,9 @@ def recenter(
             turned[i, k] = extra[i, k] + max(min(max(reached, low), high) - reached, -high)
             c = (target + turned[i, k]) / w
             c0 += c
-            c1 += c * (slopes[i, k] - s1 / (s0 + kappa))
+            c1 += c * (slopes[i, k] - mean)
         pulls[i] = -share * c1
-        rest += share * kappa * c0 / (s0 + kappa)
+        rest += share * kappa * c0 * free
     return rest
 
 
@@ -157,7 +162,7 @@ def move(weights, slacks, slopes, levels, shares, tau, kappa, dm, dtau, target, 
     """Make a step so long, in place."""
     for i in range(shares.size):
         if shares[i] > 0.0:
-            dv = rise(i, weights, slacks, slopes, levels, tau, kappa, dm, dtau, target, extra)
+            dv, _, _ = rise(i, weights, slacks, slopes, levels, tau, kappa, dm, dtau, target, extra)
             levels[i] += length * dv
             for k in range(slopes.shape[1]):
                 b, w = weights[i, k], slacks[i, k]

@@ -74,8 +74,8 @@ class InteriorPoint(Solver):
     >>> X, labels = [[1.0, 0.0], [0.0, 1.0], [-1.0, 0.3]], [1, 1, 0]
     >>> p = pm.DRO(X, labels, divergence=pm.ChiSquare(1 / 3), regularizer=pm.L2(1 / 3))
     >>> sol = pm.InteriorPoint().solve(p, tol=1e-6, max_passes=None)
-    >>> sol.status.name, round(sol.objective, 6), sol.relative_gap <= 1e-6
-    ('CONVERGED', 0.418537, True)
+    >>> sol.status.name, round(sol.objective, 6), bool(sol.relative_gap <= 1e-6)
+    ('CONVERGED', 0.42445, True)
     """
 
     def stages(self, problem: Problem, engine: Engine, x0: Vector, rng: np.random.Generator) -> Iterator[Iterate]:
