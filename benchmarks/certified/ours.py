@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,12 +18,21 @@ from pommel.solution import Solution
 
 Solve = Callable[..., Solution]
 
-AUTO = "auto"
+AUTO, EXACT = "auto", "ExactAUC"
 
 
-def singles() -> dict[str, Solve]:
-    """What auto chooses from, each alone."""
-    return {solver.name: solver.solve for solver in (pm.Newton(), pm.DualAscent(), pm.RSPDsc())}
+SINGLES = ("Newton", "InteriorPoint", "DualAscent", "RSPDsc")
+
+
+def singles(problem: Any) -> dict[str, Solve]:
+    """What auto chooses from, each alone, as far as they take the problem."""
+    solvers = {}
+    for name in SINGLES:
+        solver = getattr(pm, name)()
+        with suppress(ValueError):
+            solver.check(problem)
+            solvers[name] = solver.solve
+    return solvers
 
 
 @dataclass(frozen=True)

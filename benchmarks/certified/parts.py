@@ -16,7 +16,6 @@ from benchmarks.certified.truth import Bracket
 from benchmarks.engine.report import say
 
 AUC_GAP, AUC_LAM2 = 1e-8, 1e-4
-EXACT = "ExactAUC"
 
 PATH = np.geomspace(0.1, 10.0, 20)
 """Robustness, 1 / (n lam1)."""
@@ -48,7 +47,7 @@ def run_auc(name: str, effort: Effort) -> Race:
     say(f"{name}, AUC: P* >= {race.bracket.lower:.12g}, width {race.bracket.width:.0e}")
     goal = race.bracket.goal(AUC_GAP)
     contestants: dict[str, Any] = {
-        EXACT: lambda: ours.solve(pm.ExactAUC().solve, problem, AUC_GAP, effort.budget, counts_problem=True),
+        ours.EXACT: lambda: ours.solve(pm.ExactAUC().solve, problem, AUC_GAP, effort.budget, counts_problem=True),
         ours.AUTO: lambda: ours.solve(pm.solve, problem, AUC_GAP, effort.budget, counts_problem=True),
     }
     for peer, run in linear.rankers(first, X, labels, AUC_LAM2).items():

@@ -9,15 +9,16 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from benchmarks.certified.ours import AUTO, Curve, singles
+from benchmarks.certified.ours import AUTO, SINGLES, Curve
 from benchmarks.certified.race import Race, families, peers_of
 from benchmarks.certified.truth import Bracket
 
 COLOURS = {
     AUTO: "#d1495b",
     "Newton": "#edae49",
+    "InteriorPoint": "#c77dff",
     "DualAscent": "#66a182",
-    "RSPDsc": "#8d5a97",
+    "RSPDsc": "#a47148",
     "L-BFGS-B": "#1d3557",
     "L-BFGS-B, smoothed": "#4f86c6",
     "Clarabel": "#222222",
@@ -57,7 +58,7 @@ def draw(races: Sequence[Race]) -> Figure:
 def draw_race(axes: Axes, race: Race) -> None:
     """Dashed: proved by the run itself; full: true; marks: solvers that show only where they end."""
     bracket = race.bracket
-    for name in (AUTO, *singles()):
+    for name in (AUTO, *SINGLES):
         if name in race.curves:
             curve, width = fastest(race, [name]), 2.2 if name == AUTO else 1.3
             _steps(axes, curve.seconds, true_gaps(curve, bracket), name, lw=width, zorder=4 if name == AUTO else 3)

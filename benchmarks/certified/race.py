@@ -12,7 +12,7 @@ import numpy as np
 import pommel as pm
 from benchmarks.certified import conic, linear, ours, peers
 from benchmarks.certified.objective import Trace
-from benchmarks.certified.ours import AUTO, Curve
+from benchmarks.certified.ours import AUTO, EXACT, Curve
 from benchmarks.certified.problems import Case, data
 from benchmarks.certified.truth import WIDTH, Bracket
 from benchmarks.engine.report import say
@@ -120,7 +120,7 @@ def traced(run: peers.Run, budget: float, goal: float) -> Curve:
 def run_case(case: Case, effort: Effort, kept: list[str] | None = None) -> Race:
     """All contestants on a case; of the peers only those kept, unless it is the main case."""
     race = Race(case, Bracket())
-    solvers: dict[str, ours.Solve] = {AUTO: pm.solve, **ours.singles()}
+    solvers: dict[str, ours.Solve] = {AUTO: pm.solve, **ours.singles(case.problem())}
     race.first_calls = first_calls(case, solvers)
     long = ours.solve(pm.solve, case.problem, WIDTH, effort.truth)
     race.bracket.update(long)
@@ -182,7 +182,7 @@ def slow_peers(race: Race, case: Case, budget: float, optimum: np.ndarray) -> No
 
 
 def peers_of(race: Race) -> list[str]:
-    return [name for name in race.curves if name not in (AUTO, *ours.singles())]
+    return [name for name in race.curves if name not in (AUTO, EXACT, *ours.SINGLES)]
 
 
 def family(name: str) -> str:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.certified.ours import AUTO, singles
-from benchmarks.certified.parts import AUC_GAP, EXACT, ridge_peers
+from benchmarks.certified.ours import AUTO, EXACT, SINGLES
+from benchmarks.certified.parts import AUC_GAP, ridge_peers
 from benchmarks.certified.problems import SPARSE_AND_WIDE
 from benchmarks.certified.race import GAPS, Race, families, peers_of
 from benchmarks.engine.report import CONSOLE, table, verdict
@@ -44,7 +44,7 @@ def ratio(ours: float, theirs: float) -> float:
 def times(title: str, races: Sequence[Race], gaps: Sequence[float] = GAPS) -> None:
     rows = []
     for race in races:
-        own = [name for name in race.curves if name in (AUTO, EXACT, *singles())]
+        own = [name for name in race.curves if name in (AUTO, EXACT, *SINGLES)]
         rows.append([f"[bold]{race.case.name}[/]: P* = {race.bracket.lower:.9g}, width {race.bracket.width:.0e}"])
         for name in own:
             certified = [shown(race.time(name, gap, certified=True)) for gap in gaps]
@@ -99,7 +99,7 @@ def against_peers(bars: Bars, race: Race) -> None:
             peer, theirs = race.best(peers, gap)
             detail = f"{peer}, {shown(theirs)} s" if np.isfinite(theirs) else "no peer arrived"
             bars.add(label, f"auto / best peer, {gap:.0e}", ratio(own, theirs), bar, detail)
-        single, least = race.best(list(singles()), gap, certified=True)
+        single, least = race.best([name for name in SINGLES if name in race.curves], gap, certified=True)
         detail = f"{single}, {shown(least)} s" if np.isfinite(least) else "no single arrived in four times its time"
         bars.add(label, f"auto / best single, {gap:.0e}", ratio(own, least), SINGLE_BAR, detail)
     certificates(bars, race)
