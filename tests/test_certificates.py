@@ -1,4 +1,4 @@
-"""Lower bounds: below what Clarabel finds, and below every objective that was ever evaluated, whatever they come from."""
+"""Lower bounds: below what Clarabel finds, and below every objective ever evaluated, whatever they come from."""
 
 from __future__ import annotations
 

@@ -1,13 +1,14 @@
 """Lower bounds for solvers that come by none: `drive` has a few passes spent on them at restarts.
 
-A certifier is built for one solve and gets better from restart to restart. The dual of a problem with L2 is best climbed
-by coordinates, from where it stands; elsewhere the iterate itself leads to a dual point, by slopes of a rounded loss.
+A class here serves one solve and gets better from restart to restart. Its `bounds(iterate, engine)` yields lower
+bounds, each after about a pass that the engine has been paid for; the caller stops when it likes. The dual of a problem
+with L2 is best climbed by coordinates, from where it stands; elsewhere the iterate itself leads to a dual point, by
+slopes of a rounded loss.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Protocol
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -20,18 +21,10 @@ from pommel.problems.auc import AUC
 from pommel.problems.dro import DRO
 from pommel.solvers.exact_auc import ExactAUC, no_auc_bound
 
-__all__ = ["certifier", "why_not"]
+__all__ = ["bounds_of", "why_not"]
 
 NARROWER, NARROWEST = 4.0, 1e-8
 """Kinks are rounded over ever smaller widths, as long as that proves more."""
-
-
-class Certifier(Protocol):
-    """Where bounds come from."""
-
-    def bounds(self, iterate: Iterate, engine: Engine) -> Iterator[float]:
-        """Lower bounds, each after about a pass that `engine` has been paid for; the caller stops when it likes."""
-        ...
 
 
 class ByCoordinates:
@@ -86,16 +79,14 @@ class ByQuadratic:
             yield -np.inf if found is None else found.lower_bound
 
 
-def certifier(problem: Problem) -> Certifier | None:
-    """What can prove bounds for a problem; None if nothing here can."""
+def bounds_of(problem: Problem) -> Callable[[Iterate, Engine], Iterator[float]]:
+    """What makes bounds for a problem: none at all if nothing here can."""
     if why_not(problem) is not None:
-        return None
+        return lambda iterate, engine: iter(())
     if isinstance(problem, AUC):
-        return ByQuadratic(problem)
+        return ByQuadratic(problem).bounds
     assert isinstance(problem, DRO)
-    if DualPoint.missing(problem) is None:
-        return ByCoordinates(problem)
-    return ByRounding(problem)
+    return ByCoordinates(problem).bounds if DualPoint.missing(problem) is None else ByRounding(problem).bounds
 
 
 def why_not(problem: Problem) -> str | None:

@@ -107,14 +107,12 @@ class _Run:
         verbose: int,
         thorough: bool,
     ) -> None:
-        from pommel import certify  # bounds are made by solvers, which are driven from here
-
         self.problem, self.tol, self.callback, self.verbose, self.thorough = problem, tol, callback, verbose, thorough
         self.started = self.shown = time.perf_counter()
         self.history = History()
         self.best: Iterate | None = None
         self.lower_bound = problem.lower_bound()
-        self.certifier, self.no_bound = (certify.certifier(problem) if tol > 0.0 else None), certify.why_not(problem)
+        self.bounds: Callable[[Iterate, Engine], Iterator[float]] | None = None  # what makes them, once it is needed
         self.certifying = 0  # gradients that went into it
         self.remark = self.note = self.fallback = ""
 
@@ -142,7 +140,7 @@ class _Run:
         if iterate.lower_bound == -math.inf:
             self.certify(iterate, engine)
         last = engine.last_run
-        row = {
+        row: dict[str, Any] = {
             "stage": len(self.history.rows),
             "solver": iterate.solver or solver.name,
             "n_gradients": engine.n_gradients,
@@ -169,9 +167,13 @@ class _Run:
 
     def certify(self, iterate: Iterate, engine: Engine) -> None:
         """Spend a share of the passes, a fifth of them at most, on a better bound than a stochastic solver has."""
-        if self.certifier is None:
+        if self.tol == 0.0:
             return
-        before, bounds = engine.n_gradients, self.certifier.bounds(iterate, engine)
+        if self.bounds is None:
+            from pommel.certify import bounds_of  # they are made by solvers, which are driven from here
+
+            self.bounds = bounds_of(self.problem)
+        before, bounds = engine.n_gradients, self.bounds(iterate, engine)
         allowed = CERTIFYING * (before - self.certifying) - self.certifying
         with suppress(Exhausted, StopIteration):
             while engine.n_gradients - before + self.problem.n <= allowed and self.best_gap() > self.tol:
@@ -215,8 +217,10 @@ class _Run:
             if self.lower_bound == -math.inf:
                 proved = "nothing is proved about the gap"
             message += f"; {proved}, tol={self.tol:g}"
-            if self.no_bound:
-                message += f" (no better bound can be had: {self.no_bound})"
+            from pommel.certify import why_not
+
+            if reason := why_not(self.problem):
+                message += f" (no better bound can be had: {reason})"
             warnings.warn(
                 f"{solver.name} stopped without a proof of accuracy: {message}. The lower bound it has is "
                 f"{self.lower_bound:.6g}, so the answer may be far better than it can prove; tol=0 runs the budget "
@@ -261,7 +265,7 @@ def solve(
     ----------
     problem : Problem
     solver : "auto" or Solver, default="auto"
-        See `pommel.Auto`. Tiny problems are solved to rounding, whatever `tol` is, so that equal ones get equal answers.
+        See `pommel.Auto`. It solves tiny problems to rounding, whatever `tol` is, so that equal ones get equal answers.
     x0, tol, max_passes, max_seconds, random_state, callback, engine, verbose
         As in `Solver.solve`, but that there is no limit of passes by default.
 

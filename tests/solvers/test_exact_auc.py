@@ -13,10 +13,8 @@ from oracles import solve_auc
 from small_problems import auc, binary_data
 
 import pommel as pm
-from pommel.engines.reference import Reference
 from pommel.problems._auc_quadratic import AUCQuadratic
 from pommel.rows import Rows
-from pommel.solvers.exact_auc import FORMED_SIDE
 
 METHODS = ["factorise", "iterate"]
 

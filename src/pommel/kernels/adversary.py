@@ -30,7 +30,6 @@ PATH, CENTER = 0, 1
 """Entries of `moving`."""
 
 
-
 @state
 class Adversary(NamedTuple):
     """The dual variable on the simplex."""

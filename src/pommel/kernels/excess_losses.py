@@ -23,8 +23,8 @@ def respond(losses, weights, depth, near, y):
     r"""Write :math:`y_i = y^0_i (m_i + depth) / depth`, :math:`m_i = \max(\ell_i - \nu, -depth)`; return phi and nu.
 
     y0 = weights / sum(weights), and nu is where sum y0 m = 0, which makes sum y = 1. Newton's method on that convex,
-    falling function of nu, from `near`, which need not be a number: after a step it only climbs, and it ends at the root
-    after finitely many, one or two if `near` is near. Losses are counted from there, or from the largest, so that
+    falling function of nu, from `near`, which need not be a number: after a step it only climbs, and it ends at the
+    root after finitely many, one or two if `near` is near. Losses are counted from there, or from the largest, so that
     nothing is lost where they are huge and close together.
     """
     n, start, total = losses.size, near, 0.0

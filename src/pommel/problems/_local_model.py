@@ -53,7 +53,7 @@ class LocalModel:
 
     @cached_property
     def own_gap(self) -> float:
-        """How far the value may be from the minimum of the model's problem: the gap of Fenchel and Young for g alone."""
+        """How far the value may be from the minimum of its own problem: the gap of Fenchel and Young for g alone."""
         g, radius = self.problem.regularizer, self.problem.primal_set.radius
         return g.value(self.x) + g.conjugate(self.combination, radius) + float(self.combination @ self.x)
 

@@ -119,10 +119,12 @@ class DRO(WeightedLosses):
 
     def like(self, **parts: Any) -> DRO:
         """The same with another `divergence`, `regularizer`, `loss` or `constraint`; nothing is read."""
-        kept = {"divergence": self.divergence, "regularizer": self.regularizer, "loss": self.loss}
-        kept["constraint"] = self.primal_set
-        other = DRO(self.rows, self.labels, sample_weight=self.weights, **kept | parts)
-        other.classes = self.classes
+        other = object.__new__(DRO)
+        other.rows, other.labels, other.classes = self.rows, self.labels, self.classes
+        other.loss = parts.pop("loss", self.loss)
+        constraint = parts.pop("constraint", self.primal_set)
+        kept: dict[str, Any] = {"divergence": self.divergence, "regularizer": self.regularizer}
+        super(DRO, other).__init__(d=self.d, weights=self.weights, primal_set=constraint, **kept | parts)
         return other
 
     def part(self, some: Indices) -> DRO | None:

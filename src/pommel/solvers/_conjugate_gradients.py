@@ -10,7 +10,7 @@ from pommel.engines.engine import Engine
 from pommel.problem import Vector
 
 ACCURACY, MOST_STEPS = 0.1, 250
-"""Steps go on until the residual is below this share of its start in the preconditioner's norm, or there were so many."""
+"""Steps end where the residual has this share of its first size, in the preconditioner's norm, or after so many."""
 
 
 def conjugate_gradients(

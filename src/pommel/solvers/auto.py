@@ -30,8 +30,8 @@ PATIENCE, HALVED = 30.0, 0.5
 
 STRONG, FINE = 0.3, 1e-5
 """An adversary is strong where it pays less than this share of the losses at the start for moving all weight away; a
-tolerance is fine below that. Newton's method is the faster one for strong adversaries and coarse tolerances. Measured on
-a9a, w8a, covtype and Gaussian rows."""
+tolerance is fine below that. Newton's method is the faster one for strong adversaries and coarse tolerances. Measured
+on a9a, w8a, covtype and Gaussian rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,7 @@ class Auto(Solver):
     DRO, d <= 2000, kinked loss    `Newton`, then `InteriorPoint`; the latter at once where tol is below 1e-5
                                    and the adversary not strong
     DRO, d <= 2000, smooth loss    `Newton`, then `DualAscent`
-    DRO, d > 2000                  `DualAscent`, then `Newton` by conjugate gradients
+    DRO, d > 2000                  `DualAscent`, then, if the loss is smooth, `Newton` by conjugate gradients
     all others                     `RSPDsc` where g is strongly convex, else `ARSPD`
     =============================  ========================================================================
 
@@ -94,10 +94,9 @@ class Auto(Solver):
             if self.tol <= FINE and not start.x.any() and not has_strong_adversary(problem, start):
                 ordered[:2] = ordered[1::-1]
         elif isinstance(problem, DRO):
-            ordered = [
-                (DualAscent(), f"d = {problem.d}, but a step costs the entries of its row only"),
-                (Newton(), "it takes large d by conjugate gradients"),
-            ]
+            ordered = [(DualAscent(), f"d = {problem.d}, but a step costs the entries of its row only")]
+            if is_smooth(problem.loss) or not takes(DualAscent(), problem):
+                ordered.append((Newton(), "it takes large d by conjugate gradients"))
         able = [(solver, reason) for solver, reason in ordered if takes(solver, problem)]
         plain: Solver = RSPDsc() if is_strongly_convex(problem) else ARSPD()
         return able or [(plain, "the problem has no structure that a finisher could use")]

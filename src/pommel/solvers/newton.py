@@ -165,8 +165,8 @@ class Newton(Solver):
 def rounded(problem: DRO, x: Vector, margins: Vector, width: float, engine: Engine) -> Iterator[SmoothLoss]:
     """The loss, or, if it has kinks, smooth ones ever nearer to it.
 
-    The first is the one that x solves best: where x is nearly a solution, a wide one would lead away from it. Widths are
-    powers of ten, so that x may well be what another problem's solve at such a width has led to.
+    The first is the one that x solves best: where x is nearly a solution, a wide one would lead away from it. Widths
+    are powers of ten, so that x may well be what another problem's solve at such a width has led to.
     """
     loss = problem.loss
     if is_smooth(loss):
