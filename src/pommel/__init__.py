@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from pommel import divergences, losses, problems, regularizers, sets, solvers, theory
 from pommel.checks import check_problem
-from pommel.path import path
+from pommel.drive import solve
+from pommel.paths import path
 from pommel.problem import Constants
 from pommel.solution import History, Solution, Status
-from pommel.solve import solve
 
 __version__ = version("pommel")
 

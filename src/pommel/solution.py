@@ -30,9 +30,9 @@ class Status(Enum):
 class History(Mapping[str, NDArray[Any]]):
     """One row for each check, as columns: ``history["objective"]``. `rows` are the same as dicts.
 
-    Columns: `stage` (0 is the start; the short runs of a pilot count, too), `n_gradients`, `n_passes`, `seconds`,
-    `objective`, `lower_bound` (the best so far), `relative_gap`, and of the stage that led here `steps`, `primal_step`,
-    `dual_step` and `retries`, the times it was run again with smaller steps because it had diverged.
+    Columns: `stage` (0 is the start; the short runs of a pilot count, too), `solver`, `n_gradients`, `n_passes`,
+    `seconds`, `objective`, `lower_bound` (the best so far), `relative_gap`, and of the stage that led here `steps`,
+    `primal_step`, `dual_step` and `retries`, the times it was run again with smaller steps because it had diverged.
     """
 
     __eq__ = object.__eq__  # that of mappings would compare arrays, which have no single truth value

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pommel.drive import drive
 from pommel.engines.engine import Engine, Iterate
 from pommel.problem import ConvexSet, Problem, Vector
 from pommel.solution import Solution
-from pommel.solve import drive
 
 
 class Solver(ABC):

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from pommel._validation import check_number
+from pommel.drive import solve
 from pommel.problem import Regularizer, Vector
 from pommel.problems.dro import DRO
 from pommel.solution import Solution
-from pommel.solve import solve
 
 __all__ = ["path"]
 
@@ -47,7 +47,7 @@ def path(
     >>> import pommel as pm
     >>> p = pm.DRO([[1.0], [0.5], [-1.0]], [1, 1, 0], divergence=pm.ChiSquare(0.5), regularizer=pm.L2(0.5))
     >>> [round(sol.objective, 3) for sol in pm.path(p, robustness=[0.0, 1.0, 10.0])]
-    [0.278, 0.301, 0.375]
+    [0.417, 0.444, 0.65]
     """
     if not isinstance(problem, DRO):
         raise TypeError(f"path takes a DRO problem, got {type(problem).__name__}")

@@ -191,7 +191,7 @@ class _Run:
         if self.history.rows:
             size = max(size, 1e-3 * self.problem.magnitude(self.history.rows[0]["objective"]))
         gap = objective - self.lower_bound
-        return gap / size if size > 0.0 else (0.0 if gap <= 0.0 else math.inf)
+        return float(gap / size) if size > 0.0 else (0.0 if gap <= 0.0 else math.inf)
 
     def show_progress(self, engine: Engine) -> None:
         now = time.perf_counter()
