@@ -34,18 +34,13 @@ def respond(losses, weights, depth, near, y):
         start = largest(losses, weights)
     nu, falls, inverse, unit = 0.0, 0, 1.0 / depth, 1.0 / (total * depth)
     while True:
+        # Nothing is written here: whether a loop with sums and writes runs on vectors depends on where arrays lie.
         mass = excess = gain = squares = 0.0
         for i in range(n):
-            weight = weights[i]
-            away = losses[i] - start
-            away = away if not away <= LOWEST else LOWEST  # or `start` and `nu` would be added up first, as sums may be
-            m = away - nu
-            m = m if weight > 0.0 and not m <= -depth else -depth  # NaN stays, unless the row is a removed one
-            share = unit * weight * (m + depth)
-            y[i] = share
+            weight, m = weights[i], above(losses[i], start, nu, weights[i], depth)
             mass += weight if m > -depth else 0.0
             excess += weight * m
-            gain += share * m
+            gain += unit * weight * (m + depth) * m
             squares += weight * (m * (m * inverse))
         if mass == 0.0 and excess == excess:  # nu lies above all losses, by more than depth
             start, nu = largest(losses, weights), 0.0
@@ -55,7 +50,18 @@ def respond(losses, weights, depth, near, y):
         if not abs(excess) > ENOUGH * depth * total or falls > FALLS or nu + step == nu:
             break
         nu += step
+    for i in range(n):
+        y[i] = unit * weights[i] * (above(losses[i], start, nu, weights[i], depth) + depth)
     return start + (nu + gain - 0.5 * squares / total), start + nu
+
+
+@summing
+def above(loss, start, nu, weight, depth):
+    """How far a loss lies above start + nu, at least -depth."""
+    away = loss - start
+    away = away if not away <= LOWEST else LOWEST  # or `start` and `nu` would be added up first, as sums may be
+    m = away - nu
+    return m if weight > 0.0 and not m <= -depth else -depth  # NaN stays, unless the row is a removed one
 
 
 @summing
