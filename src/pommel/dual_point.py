@@ -7,9 +7,10 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.blas import dnrm2
 
 from pommel._jit import NotCompilable, pointer
-from pommel.certificates import dual_bound, no_bound
+from pommel.certificates import EPS, dual_bound, no_bound
 from pommel.divergences.chi_square import ChiSquare
 from pommel.divergences.mean import Mean
 from pommel.kernels import dual_coordinates as kernels
@@ -82,6 +83,7 @@ class DualPoint:
         )
         self._previous = np.zeros(problem.d)
         self._theta, self._is_whole, self._best = 1.0, True, -math.inf
+        self._drift = 0.0  # a bound of the rounding in z, in units of EPS
         if x is not None:
             self._warm_start(margins)
         self._balance()
@@ -106,7 +108,7 @@ class DualPoint:
     @property
     def x(self) -> Vector:
         """The x that belongs to the point. A new array."""
-        return self._ascent.scalars[kernels.SHARE] * self._ascent.vectors[:, 0]
+        return self.problem.primal_set.project(self._ascent.vectors[:, 0].copy())
 
     def epoch(self, rng: np.random.Generator, permit: Callable[[int], bool] = lambda rows: True) -> bool:
         """Make one pass, in random order, over the rows that are due; False if it was not made to its end.
@@ -122,21 +124,28 @@ class DualPoint:
             chunk = order[first : first + size]
             if not permit(chunk.size):
                 return False
-            kernels.dual_steps(self._rows, self._ascent, chunk)
+            self._step(chunk)
             if self.epochs < EARLY:
                 self._balance()
         self._balance()
         self.epochs, self._is_whole = self.epochs + 1, True
         return True
 
+    def _step(self, chunk: NDArray[np.int64]) -> None:
+        """Make steps. Each adds two roundings of z, which extrapolations carry on, theta times as far in all."""
+        kernels.dual_steps(self._rows, self._ascent, chunk)
+        self._drift += 4.0 * chunk.size * self._theta * math.sqrt(self._ascent.scalars[kernels.LARGEST])
+
     def bound(self) -> float:
         """The best lower bound of min P that the point, as it stood after one of the epochs, proved when asked."""
-        if self._is_whole:
-            y = np.ascontiguousarray(self._ascent.cells[:, kernels.Y])
-            total = y.sum()
-            combination = (-self._ascent.lam / total) * self._ascent.vectors[:, 0]
+        y = np.ascontiguousarray(self._ascent.cells[:, kernels.Y])
+        total = float(y.sum())
+        if self._is_whole and total > 0.0:
+            u = (-self._ascent.lam / total) * self._ascent.vectors[:, 0]
             slopes = np.ascontiguousarray(self._ascent.cells[:, kernels.SLOPE])
-            self._best = max(self._best, dual_bound(self.problem, y / total, slopes, combination))
+            reached = min(float(dnrm2(u)) / self._ascent.lam, self._ascent.radius)  # how steep g* is there
+            rounding = reached * EPS * self._drift * self._ascent.lam / total
+            self._best = max(self._best, dual_bound(self.problem, y / total, slopes, u) - rounding)
         return self._best
 
     def settle(self) -> None:
@@ -147,6 +156,7 @@ class DualPoint:
         """Compute x anew from the weights and slopes, for a read of the rows: the rounding of many steps is gone."""
         products = np.ascontiguousarray(self._ascent.cells[:, kernels.PRODUCT])
         self._ascent.vectors[:, 0] = self.problem.rows.rmatvec(products) / -self._ascent.lam
+        self._drift = 0.0
 
     def _due(self, rng: np.random.Generator) -> NDArray[np.int64]:
         """The rows to visit. Those that are visited every so many epochs are spread over these by their number."""

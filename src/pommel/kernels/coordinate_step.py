@@ -1,8 +1,8 @@
 """The best weight and slope of one row, all others fixed, for any convex loss.
 
 In a regularised sum over rows of psi(h(a_i'x, b_i)) with psi' = max(0, base + rise * loss) each row has a dual
-coordinate: the product y s of the weight y = psi' that it is given and a slope s of the loss. With the other rows fixed,
-the best one follows from one scalar equation for the margin m that the row then has,
+coordinate: the product y s of the weight y = psi' that it is given and a slope s of the loss. With the other rows
+fixed, the best one follows from one scalar equation for the margin m that the row then has,
 
     m + curvature * y(m) h'(m)  =  target,    target = margin + curvature * (the product as it was),
 
@@ -20,8 +20,8 @@ ROUNDING = 2.0**-48
 """Margins this close, relatively, are the same."""
 
 ACCURACY = 1e-3
-"""A step is exact enough when what was wrong with the equation has fallen to this share. Whatever m it ends at, weight
-and slope there are valid; the next visit starts from there."""
+"""A step is exact enough when what is wrong with the equation is this share of the move from the present margin, which
+is what the product changes by. Weight and slope are valid at any m; the next visit starts from there."""
 
 MAX_TRIES = 200
 
@@ -64,11 +64,12 @@ def coordinate_step(loss, label, base, rise, curvature, margin, product, kink):
     tiny = ROUNDING * (abs(target) + abs(here))
     if not abs(excess) > tiny:
         return y, slope, value, math.nan
-    enough = max(tiny, ACCURACY * abs(excess))
 
     there = here - excess
     other_value, other_slope, other_y, other = pressed(loss, label, base, rise, curvature, target, there)
-    if abs(other) <= enough or (excess > 0.0) == (other > 0.0):  # the latter by rounding
+    if abs(other) <= max(tiny, ACCURACY * abs(there - margin)) or (excess > 0.0) == (
+        other > 0.0
+    ):  # the latter by rounding
         return other_y, other_slope, other_value, math.nan
     tiny += ROUNDING * abs(there)
     if excess < 0.0:
@@ -93,7 +94,7 @@ def coordinate_step(loss, label, base, rise, curvature, margin, product, kink):
             candidate, crossing = crossing + tiny, math.nan
         m = candidate if low < candidate < high else m
         value, slope, y, excess = pressed(loss, label, base, rise, curvature, target, m)
-        if abs(excess) <= enough:
+        if abs(excess) <= max(tiny, ACCURACY * abs(m - margin)):
             return y, slope, value, math.nan
         if excess < 0.0:
             low, low_value, low_slope, low_excess = m, value, slope, excess

@@ -17,22 +17,26 @@ from pommel.kernels.coordinate_step import MAX_TRIES, coordinate_step
 from pommel.kernels.look_ahead import COLUMNS, EXPECT, FETCH, LARGE
 
 Y, SLOPE, PRODUCT, PREVIOUS, LOSS, KINK, PERIOD, LABEL, REFERENCE, CURVATURE = range(10)
-"""What is kept of a row, side by side, as rows are visited in random order: its weight, slope and their product, the one
-an epoch before, the loss at the last visit, the margin of the kink it then sat at, or NaN, and that it is visited every
-so many epochs; then label, y0_i and |a_i|^2 / lam, which stay. The product is not y s after an extrapolation."""
+"""What is kept of a row, side by side, as rows are visited in random order: its weight, slope and their product, the
+one an epoch before, the loss at the last visit, the margin of the kink it then sat at, or NaN, and that it is visited
+every so many epochs; then label, y0_i and |a_i|^2 / lam, which stay. After an extrapolation the product is not y s."""
 
 CELLS = 10
 
-TAU, FLEXIBILITY, SQUARED_LENGTH, SHARE, ALIGNMENT, SCALARS = range(6)
-"""tau, how far it rises with sum y, |z|^2, the share of z that x is, and how well the steps of an epoch went on in the
-direction of the extrapolation, measured by the curvatures; and how many scalars there are."""
+TAU, FLEXIBILITY, SQUARED_LENGTH, LARGEST, SHARE, ALIGNMENT, SCALARS = range(7)
+"""tau, how far it rises with sum y, |z|^2 and its largest value in this epoch, the share of z that x is, and how well
+the steps of an epoch went on in the direction of the extrapolation, measured by the curvatures; how many these are."""
 
 LONGEST_PERIOD = 8.0
 """Rows at rest are visited every so many epochs at least."""
 
-BOOST = 30.0
-"""By how much tau is more flexible than what a step of all rows at once would call for. Between 10 and 100 it makes no
-difference; at 1, with strong adversaries, tau swings to and fro for hundreds of epochs, as rows follow it slowly."""
+LEAST_BOOST, LARGEST_BOOST, ROWS_PER_BOOST = 3.0, 30.0, 10.0
+"""By how much tau is more flexible than what a step of all rows at once would call for. At 1, with strong adversaries,
+tau swings to and fro for hundreds of epochs, as rows follow it slowly; between 10 and 100 it makes no difference on
+large data, but with few rows a boost as large as their number makes each step wait for tau."""
+
+ASTRAY = 0.5
+"""Where sum y is further than this from 1, tau is no longer moved but set by the losses as they were recorded."""
 
 
 @state
@@ -67,20 +71,25 @@ def dual_steps(rows, ascent, order):
         share = reference / (1.0 + reference * steepness * flexibility)
         rise = share * steepness
         base = share - rise * (tau - old_y * flexibility)
-        y, slope, loss, kink = coordinate_step(
-            ascent.loss, cells[i, LABEL], base, rise, curvature, scalars[SHARE] * raw, old, cells[i, KINK]
-        )
+        # Outside the ball x moves by less than z does: twice its share at most, on the way out and for short ways.
+        ease = min(1.0, 2.0 * scalars[SHARE])
+        label, margin, kink = cells[i, LABEL], scalars[SHARE] * raw, cells[i, KINK]
+        y, slope, loss, at = coordinate_step(ascent.loss, label, base, rise, ease * curvature, margin, old, kink)
+        step = y * slope - old
+        if ease < 1.0 and step * raw > 0.0 and 4.0 * curvature * step**2 > ascent.lam * scalars[SQUARED_LENGTH]:
+            y, slope, loss, at = coordinate_step(ascent.loss, label, base, rise, curvature, margin, old, kink)
         tau += (y - old_y) * flexibility
         product, previous = y * slope, cells[i, PREVIOUS]
-        cells[i, Y], cells[i, SLOPE], cells[i, LOSS], cells[i, KINK] = y, slope, loss, kink
+        cells[i, Y], cells[i, SLOPE], cells[i, LOSS], cells[i, KINK] = y, slope, loss, at
         cells[i, PERIOD] = min(2.0 * cells[i, PERIOD], LONGEST_PERIOD) if product == old == previous else 1.0
         if product != old:
             cells[i, PRODUCT] = product
             scalars[ALIGNMENT] += curvature * (product - old) * (product - previous)
             change = (old - product) / ascent.lam
             rows.axpy(i, change, z)
+            scalars[SQUARED_LENGTH] += change * (2.0 * raw + change * (curvature * ascent.lam))
+            scalars[LARGEST] = max(scalars[LARGEST], scalars[SQUARED_LENGTH])
             if ascent.radius < math.inf:
-                scalars[SQUARED_LENGTH] += change * (2.0 * raw + change * (curvature * ascent.lam))
                 scalars[SHARE] = share_within(scalars[SQUARED_LENGTH], ascent.radius)
     scalars[TAU] = tau
 
@@ -120,7 +129,7 @@ def extrapolate(ascent, previous, factor):
         z[j, 0] = now + factor * (now - previous[j])
         previous[j] = now
         squared += z[j, 0] ** 2
-    scalars[SQUARED_LENGTH] = squared
+    scalars[SQUARED_LENGTH] = scalars[LARGEST] = squared
     scalars[SHARE] = share_within(squared, ascent.radius)
     scalars[ALIGNMENT] = 0.0
 
@@ -129,33 +138,43 @@ def extrapolate(ascent, previous, factor):
 def balance(ascent):
     """Move tau as far as sum y asks for, and with it the weights of rows of slope zero, which x does not depend on.
 
-    tau - start = flexibility (sum y - 1), where the former depends on tau, is solved by Newton's method: sum y is
+    tau - start = flexibility (sum y - 1), whose right side depends on tau, too, is solved by Newton's method: sum y is
     convex and falling in tau, so after its first step it climbs to the root. The flexibility is set by how far weights
-    would follow if each row made its step alone.
+    would follow if each row made its step alone. A sum far from 1 is the fault of tau: all weights then follow from
+    losses as they were recorded, and no row rests.
     """
     cells, scalars, steepness = ascent.cells, ascent.scalars, ascent.inverse_depth
     start = tau = scalars[TAU]
-    response = fixed = 0.0
+    response = fixed = total = rows = 0.0
+    highest = -math.inf
     for i in range(cells.shape[0]):
-        bend, slope = cells[i, REFERENCE] * steepness, cells[i, SLOPE]
-        if slope != 0.0:
-            fixed += cells[i, Y]
-        if cells[i, Y] > 0.0:
-            response += bend / (1.0 + cells[i, CURVATURE] * bend * slope**2)
-    stiffness = response / BOOST if response > 0.0 else steepness
+        if cells[i, REFERENCE] > 0.0:
+            bend, slope = cells[i, REFERENCE] * steepness, cells[i, SLOPE]
+            fixed += cells[i, Y] if slope != 0.0 else 0.0
+            total += cells[i, Y]
+            response += bend / (1.0 + cells[i, CURVATURE] * bend * slope**2) if cells[i, Y] > 0.0 else 0.0
+            highest = max(highest, cells[i, LOSS])
+            rows += 1.0
+    boost = min(max(rows / ROWS_PER_BOOST, LEAST_BOOST), LARGEST_BOOST)
+    is_astray = not abs(total - 1.0) < ASTRAY or response == 0.0
+    stiffness = 0.0 if is_astray else response / boost
+    if is_astray:
+        fixed, tau = 0.0, min(tau, highest)
     climbing = False
     for _ in range(MAX_TRIES):
         mass = free = 0.0
         for i in range(cells.shape[0]):
             part = 1.0 + (cells[i, LOSS] - tau) * steepness
-            if cells[i, SLOPE] == 0.0 and part > 0.0:
+            if part > 0.0 and (is_astray or cells[i, SLOPE] == 0.0):
                 mass += cells[i, REFERENCE] * steepness
                 free += cells[i, REFERENCE] * part
         new = tau + (fixed + free - 1.0 - stiffness * (tau - start)) / (stiffness + mass)
         if climbing and not new > tau:
             break
         tau, climbing = new, True
-    scalars[TAU], scalars[FLEXIBILITY] = tau, 1.0 / stiffness
+    scalars[TAU], scalars[FLEXIBILITY] = tau, 1.0 / (stiffness if stiffness > 0.0 else mass)
     for i in range(cells.shape[0]):
+        if is_astray:
+            cells[i, PERIOD] = 1.0
         if cells[i, SLOPE] == 0.0:
             cells[i, Y] = cells[i, REFERENCE] * max(0.0, 1.0 + (cells[i, LOSS] - tau) * steepness)

@@ -16,8 +16,8 @@ from pommel.solvers._solver import Solver
 
 __all__ = ["DualAscent"]
 
-SPACING = 1.25
-"""Epochs between checks, which read the rows once more, grow by this factor."""
+FIRST, SPACING = 2, 1.25
+"""Epochs before the first check and between checks, which read the rows once more, and their growth."""
 
 LAG = 0.1
 """The bound is ahead of x where it has gained less than this share of the gap since the last check."""
@@ -25,8 +25,8 @@ LAG = 0.1
 RENEWAL = 16
 """Epochs after which x is computed anew."""
 
-STILL = 3
-"""Checks without any gain after which rounding is all that is left."""
+STILL, PATIENCE = 3, 100
+"""Only rounding is left when nothing was gained in three quarters of all epochs, and in so many at least."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,9 +38,9 @@ class DualAscent(Solver):
     for any convex loss h with a conjugate, `ChiSquare` or `Mean`, and R finite or not. For a fixed threshold tau of the
     worst case P has an upper model that is a regularised sum over rows of convex functions of a margin, whose dual one
     ascends a coordinate at a time, exactly, as in [1]_ and [2]_. A coordinate is a weight y_i times a slope s_i of the
-    loss, x is a sum over them, and y and s prove a lower bound at no cost. The model is jointly convex in x and tau, and
-    tau moves with the sum of the weights as one more variable [3]_, so that the whole converges to the optimum of P.
-    Rows at rest are visited less often, and from pass to pass the point is extrapolated by Nesterov's momentum.
+    loss, x is a sum over them, and y and s prove a lower bound at no cost. The model is jointly convex in x and tau,
+    and tau moves with the sum of the weights as one more variable [3]_, so that the whole converges to the optimum of
+    P. Rows at rest are visited less often, and from pass to pass the point is extrapolated by Nesterov's momentum.
 
     A pass costs what the entries of the rows do, however many columns there are: the method is at its best on sparse
     and wide data. It has no parameters. A start `x0` other than 0 is used through the dual point that follows from it.
@@ -70,7 +70,7 @@ class DualAscent(Solver):
     def stages(self, problem: Problem, engine: Engine, x0: Vector, rng: np.random.Generator) -> Iterator[Iterate]:
         point = self.start(problem, engine, x0)
         bound, objective = -math.inf, math.inf
-        goes_on, still, renewed, due = True, 0, 0, 1
+        goes_on, gained, renewed, due = True, 0, 0, FIRST
 
         def paid(rows: int) -> bool:  # for a chunk of rows and the check after it
             affordable = not engine.exhausted() and engine.affords(rows)
@@ -78,7 +78,7 @@ class DualAscent(Solver):
                 engine.pay(rows / problem.n)
             return affordable
 
-        while goes_on and still < STILL:
+        while goes_on and point.epochs - gained <= PATIENCE + STILL * gained:
             while goes_on and point.epochs < due:
                 goes_on = point.epoch(rng, paid)
             if goes_on and point.epochs - renewed >= RENEWAL and engine.affords(problem.n):
@@ -87,11 +87,12 @@ class DualAscent(Solver):
                 renewed = point.epochs
             iterate = replace(engine.restart(point.x), lower_bound=point.bound())
             yield iterate
-            still = 0 if iterate.lower_bound > bound or iterate.objective < objective else still + 1
+            if iterate.lower_bound > bound or iterate.objective < objective:
+                gained = point.epochs
             objective = min(objective, iterate.objective)
             if iterate.lower_bound - bound < LAG * (iterate.objective - iterate.lower_bound):
                 point.settle()
-            bound, due = iterate.lower_bound, max(due + 1, math.floor(SPACING * due))
+            bound, due = iterate.lower_bound, due + max(FIRST, round((SPACING - 1.0) * due))
 
     @staticmethod
     def start(problem: Problem, engine: Engine, x0: Vector) -> DualPoint:
