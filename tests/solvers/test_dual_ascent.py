@@ -86,7 +86,7 @@ def test_sparse_and_dense_rows_give_the_same_run(options: dict[str, Any], rng: n
         rows = Rows(storage(X), **options)
         solutions.append(
             pm.DualAscent().solve(
-                pm.DRO(rows, labels, divergence=pm.ChiSquare(0.05), regularizer=pm.L2(0.05)), tol=0, max_passes=60
+                pm.DRO(rows, labels, divergence=pm.ChiSquare(0.05), regularizer=pm.L2(0.05)), tol=0, max_passes=20
             )
         )
     np.testing.assert_allclose(solutions[0].x, solutions[1].x, rtol=1e-9, atol=1e-12)
