@@ -192,3 +192,15 @@ def test_divergence_survives_pickling(divergence: Divergence) -> None:
 def test_strength_must_be_positive(lam: float) -> None:
     with pytest.raises(ValueError, match=r"ChiSquare\(lam\) must be a finite number > 0"):
         pm.ChiSquare(lam)
+
+
+def test_a_strength_that_vanishes_ends_in_nan_and_not_in_a_loop() -> None:
+    assert np.isnan(pm.ChiSquare(1e-170).conjugate(np.arange(3.0), np.full(3, 1e-170)))
+
+
+@pytest.mark.parametrize("near", [-10.0, 0.0, 1.0, 2.0, 10.0, np.inf, np.nan])
+def test_the_search_may_start_anywhere(near: float, rng: np.random.Generator) -> None:
+    losses, weights = rng.standard_normal(50), rng.random(50)
+    case, cold = pm.ChiSquare(0.01).respond(losses, weights, near), pm.ChiSquare(0.01).respond(losses, weights)
+    np.testing.assert_allclose(case.y, cold.y, atol=1e-13)
+    assert case.risk == pytest.approx(cold.risk, rel=1e-12)

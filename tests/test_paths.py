@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 from small_problems import WEIGHTS, auc, binary_data, dro
 
 import pommel as pm
@@ -60,3 +61,13 @@ def test_refusals(rng: np.random.Generator) -> None:
         pm.path(dro(X, labels, loss="hinge", lam1=None, lam2=0.1), robustness=[1.0])
     with pytest.raises(TypeError, match="takes a DRO problem, got AUC"):
         pm.path(auc(X, labels), robustness=[1.0])
+
+
+def test_one_stop_ends_the_path(rng: np.random.Generator) -> None:
+    problem = dro(*binary_data(rng), loss="hinge", lam1=0.1, lam2=0.1)
+    with pytest.warns(ConvergenceWarning, match="stopped by the callback"):
+        found = pm.path(problem, robustness=[0.0, 1.0], callback=lambda row: True)
+    assert [solution.status for solution in found] == [pm.Status.STOPPED]
+    with pytest.raises(TypeError, match="it takes no x0"):
+        pm.path(problem, robustness=[1.0], x0=np.zeros(3))
+    assert len(pm.path(problem, robustness=1.0)) == 1

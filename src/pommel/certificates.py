@@ -42,6 +42,8 @@ def dual_bound(problem: DRO, y: Vector, slopes: Vector, combination: Vector | No
     `combination` is sum_i y_i s_i a_i where the caller has it; else it costs a read of the rows. What rounding may have
     added is taken off: n eps times the size of each sum, and as much again for the objective that is compared with it.
     """
+    if no_bound(problem) is not None:
+        return -np.inf
     loss, g, radius = problem.loss, problem.regularizer, problem.primal_set.radius
     if combination is None:
         combination = problem.rows.rmatvec(y * slopes)
@@ -51,9 +53,15 @@ def dual_bound(problem: DRO, y: Vector, slopes: Vector, combination: Vector | No
     bound = -float(sum(terms))
     if not np.isfinite(bound):
         return -np.inf
-    moved = float(np.abs(y * slopes) @ np.sqrt(problem.rows.squared_norms))  # the sum whose rounding is in u
+    weighed = y > 0.0
+    moved = float(
+        (y * np.abs(slopes))[weighed] @ np.sqrt(problem.rows.squared_norms[weighed])
+    )  # rounding of it is in u
     steepness = 1e6 * (g.conjugate((1.0 + 1e-6) * combination, radius) - terms[2])  # |u| times that of g*, or more
     length = float(dnrm2(combination))
     reached = steepness / length if length > 0.0 else 0.0
-    sizes = float(np.abs(conjugates).sum()) + abs(terms[1]) + abs(terms[2]) + moved * reached
-    return bound - 2.0 * (problem.n + problem.d) * EPS * sizes
+    # Losses and conjugates are differences of numbers of the size of the loss at margin 0, however small they are.
+    unit = float(y @ np.abs(loss.value(np.zeros(problem.n), problem.labels)))
+    sizes = float(np.abs(conjugates).sum()) + abs(terms[1]) + abs(terms[2]) + moved * reached + unit
+    proved = bound - 2.0 * (problem.n + problem.d) * EPS * sizes
+    return proved if np.isfinite(proved) else -np.inf

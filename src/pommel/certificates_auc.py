@@ -8,7 +8,8 @@ where Q + nu I may be replaced by anything below it, such as (lam + nu) I; and b
 
     P(w)  >=  P(x) - grad P(x)'x - R |grad P(x)|,
 
-the bound of Frank and Wolfe. Without ball and regularizer only a formed Q can tell how far P may still fall.
+the bound of Frank and Wolfe. Without ball and regularizer only a formed Q can tell how far P may still fall, and only
+one that is not singular: what lies in its null space to working precision may carry a signal that rounding hides.
 """
 
 from __future__ import annotations
@@ -23,10 +24,7 @@ from pommel.problems._auc_quadratic import EPS, AUCQuadratic, Evaluation
 if TYPE_CHECKING:
     from pommel.solvers._trust_region import Factor
 
-__all__ = ["auc_bound", "is_null", "multiplier"]
-
-PROBES = 3
-"""Random vectors of a null space whose margins show whether rows, too, see nothing in it."""
+__all__ = ["auc_bound", "multiplier"]
 
 
 def auc_bound(quadratic: AUCQuadratic, at: Evaluation, factor: Factor | None = None, nu: float = 0.0) -> float:
@@ -67,17 +65,3 @@ def multiplier(quadratic: AUCQuadratic, at: Evaluation) -> float:
     if not squared >= (1.0 - 1e-8) * quadratic.radius**2:
         return 0.0
     return max(-float(at.gradient @ at.x) / squared, 0.0)
-
-
-def is_null(quadratic: AUCQuadratic, factor: Factor, rng: np.random.Generator) -> bool:
-    """Whether rows, too, see nothing but rounding in the null space of a factor of Q.
-
-    A formed Q has squares of entries in it, and so cannot see what is smaller than the root of the rounding; margins
-    can. A vector of the null space, off by eps / lam in the direction of an eigenvalue lam, has margins of
-    eps / sqrt(lam). Reads the rows `PROBES` times.
-    """
-    for direction in (factor.null @ rng.standard_normal((factor.null.shape[1], PROBES))).T:
-        seen, rounding = quadratic.seen(direction)
-        if seen > 16.0 * rounding / math.sqrt(factor.reciprocal_condition):
-            return False
-    return True

@@ -35,6 +35,9 @@ __all__ = ["drive", "solve"]
 CERTIFYING = 0.25
 """Reads of the rows for lower bounds, as a share of those of a solver that brings none."""
 
+UNPROVED_PASSES = 300
+"""What `solve` spends on a problem nothing can be proved for, where it is given no limit."""
+
 LOGGER = logging.getLogger("pommel")
 PROGRESS_SECONDS = 2.0
 """With verbose=1, a stage that takes longer than this says how far it is."""
@@ -267,7 +270,7 @@ def solve(
     solver : "auto" or Solver, default="auto"
         See `pommel.Auto`. It solves tiny problems to rounding, whatever `tol` is, so that equal ones get equal answers.
     x0, tol, max_passes, max_seconds, random_state, callback, engine, verbose
-        As in `Solver.solve`, but that there is no limit of passes by default.
+        As in `Solver.solve`, but that there is no limit of passes by default, or 300 where nothing can be proved.
 
     Returns
     -------
@@ -279,12 +282,17 @@ def solve(
     >>> p = pm.DRO([[1.0], [-1.0]], ["yes", "no"], divergence=pm.ChiSquare(0.5), regularizer=pm.L2(0.5))
     >>> sol = pm.solve(p)
     >>> sol.solver, sol.status.name, round(sol.objective, 6)
-    ('InteriorPoint', 'CONVERGED', 0.25)
+    ('Newton', 'CONVERGED', 0.25)
     """
+    from pommel.certify import why_not
+    from pommel.solvers._solver import Solver as AnySolver
     from pommel.solvers.auto import Auto, is_tiny  # solvers are driven from here
 
-    if isinstance(solver, str) and solver != "auto":
+    if solver != "auto" and not isinstance(solver, AnySolver):
         raise ValueError(f'solver must be "auto" or a solver such as pm.Newton(), got {solver!r}')
+    check_members(problem)
+    if max_passes is None and max_seconds is None and why_not(problem) is not None:
+        max_passes = UNPROVED_PASSES  # no proof would ever end it
     return drive(
         Auto(tol=tol) if isinstance(solver, str) else solver,
         problem,

@@ -11,7 +11,7 @@ from pommel._validation import check_number
 from pommel.drive import solve
 from pommel.problem import Regularizer, Vector
 from pommel.problems.dro import DRO
-from pommel.solution import Solution
+from pommel.solution import Solution, Status
 
 __all__ = ["path"]
 
@@ -35,12 +35,12 @@ def path(
     regularizers : sequence of Regularizer, optional
         In place of the problem's own. One of both is given.
     **options
-        As for `pommel.solve`: `tol`, `max_seconds`, `verbose`, ...
+        As for `pommel.solve`, for each of the solves: `tol`, `max_seconds`, `verbose`, ...
 
     Returns
     -------
     list of Solution
-        One for each value.
+        One for each value, up to the one that Ctrl-C or the callback has stopped.
 
     Examples
     --------
@@ -53,15 +53,21 @@ def path(
         raise TypeError(f"path takes a DRO problem, got {type(problem).__name__}")
     if (robustness is None) == (regularizers is None):
         raise ValueError("give either robustness or regularizers")
+    if "x0" in options:
+        raise TypeError("path has starts of its own: it takes no x0")
     if regularizers is not None:
         problems = [problem.like(regularizer=each) for each in regularizers]
     else:
         total = float(problem.weights.sum())
-        values = [check_number(each, "robustness", equal=True) for each in (() if robustness is None else robustness)]
+        values = [
+            check_number(each, "robustness", equal=True) for each in np.atleast_1d(np.asarray(robustness, dtype=float))
+        ]
         problems = [problem.like(divergence=problem.divergence.of_robustness(each, total)) for each in values]
     found: list[Solution] = []
     for each in problems:
         found.append(solve(each, x0=_ahead(found), **options))
+        if found[-1].status in (Status.INTERRUPTED, Status.STOPPED):
+            break
     return found
 
 

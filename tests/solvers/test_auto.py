@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 from small_problems import WEIGHTS, N, auc, binary_data, dro, quadratics
 
 import pommel as pm
+from pommel.drive import UNPROVED_PASSES
 from pommel.engines.engine import Engine, Iterate
 from pommel.problem import Problem, Vector
 from pommel.solvers import auto
@@ -95,3 +97,44 @@ def test_weights_and_names(rng: np.random.Generator) -> None:
     assert pm.solve(problem, solver=pm.Newton()).solver == "Newton"
     with pytest.raises(ValueError, match='solver must be "auto" or a solver'):
         pm.solve(problem, solver="newton")
+
+
+class Bare:
+    """A smooth loss without a conjugate."""
+
+    def value(self, margin: Any, label: Any) -> Any:
+        return (label - margin) ** 2
+
+    def derivative(self, margin: Any, label: Any) -> Any:
+        return 2.0 * (margin - label)
+
+    def second_derivative(self, margin: Any, label: Any) -> Any:
+        return 2.0 + 0.0 * margin
+
+
+def test_ends_also_where_nothing_can_be_proved(rng: np.random.Generator) -> None:
+    X, labels = binary_data(rng)
+    bare = pm.DRO(X, labels, loss=Bare(), divergence=pm.ChiSquare(1.0), regularizer=pm.L2(0.1))
+    boxed = pm.DRO(X, labels, divergence=pm.ChiSquare(1.0), constraint=pm.Simplex(X.shape[1]))
+    for problem, why in ((bare, "has no conjugate"), (boxed, "is not known"), (quadratics(rng), "nothing is known")):
+        with pytest.warns(Warning, match=why):
+            assert pm.solve(problem).n_passes <= UNPROVED_PASSES
+
+
+def test_goes_on_with_the_next_when_one_gives_up(rng: np.random.Generator) -> None:
+    """Where the rounded part of the loss is narrow and rows are long, a line search may find no way."""
+    X = 100.0 * np.random.default_rng(0).standard_normal((7, 2))
+    problem = pm.DRO(
+        X, [1, -1, 1, -1, 1, -1, 1], loss=pm.SmoothedHinge(0.005), divergence=pm.Mean(), regularizer=pm.L2(1e-6)
+    )
+    with pytest.warns(ConvergenceWarning):
+        solution = pm.solve(problem, tol=1e-4, max_passes=3000)
+    assert solution.solver == "DualAscent"
+    assert solution.objective < 0.6 < 0.9 < problem.objective(np.zeros(2))
+
+
+def test_other_constraints_of_auc_are_left_to_restarts(rng: np.random.Generator) -> None:
+    X, labels = binary_data(rng)
+    part = pm.BallWithin(pm.L2Ball(1.0), np.zeros(3), 0.5)
+    solution = pm.solve(pm.AUC(X, labels, constraint=part), tol=0, max_passes=50)
+    assert solution.solver == "ARSPD"

@@ -32,7 +32,7 @@ def respond(losses, weights, depth, near, y):
         total += weights[i]
     if not abs(near) < math.inf:
         start = largest(losses, weights)
-    nu, falls, inverse, unit = 0.0, 0, 1.0 / depth, 1.0 / (total * depth)
+    nu, falls, inverse, unit, from_largest = 0.0, 0, 1.0 / depth, 1.0 / (total * depth), False
     while True:
         # Nothing is written here: whether a loop with sums and writes runs on vectors depends on where arrays lie.
         mass = excess = gain = squares = 0.0
@@ -42,8 +42,8 @@ def respond(losses, weights, depth, near, y):
             excess += weight * m
             gain += unit * weight * (m + depth) * m
             squares += weight * (m * (m * inverse))
-        if mass == 0.0 and excess == excess:  # nu lies above all losses, by more than depth
-            start, nu = largest(losses, weights), 0.0
+        if mass == 0.0 and not from_largest:  # nu lies above all losses, by more than depth
+            start, nu, from_largest = largest(losses, weights), 0.0, True
             continue
         step = excess / mass
         falls += step < 0.0

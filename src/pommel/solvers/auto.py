@@ -75,10 +75,10 @@ class Auto(Solver):
             progress, note = Progress(engine), f"{solver.name} was taken: {reason}"
             for iterate in solver.stages(problem, engine, x0, rng):
                 yield replace(iterate, solver=solver.name, note=note)
-                if solver is not last[0] and progress.has_stalled(iterate):
-                    x0 = iterate.x
+                if progress.has_stalled(iterate) and solver is not last[0]:
                     break
-            else:
+            x0 = progress.x if progress.x is not None else x0
+            if progress.gap <= self.tol * problem.magnitude(progress.objective):
                 return
 
     def choices(self, problem: Problem, start: Iterate) -> list[tuple[Solver, str]]:
@@ -111,15 +111,21 @@ class Progress:
 
     def __init__(self, engine: Engine) -> None:
         self.engine, self.objective, self.bound = engine, np.inf, -np.inf
-        self.since, self.gap = engine.n_gradients, np.inf
+        self.since, self.halved_from = engine.n_gradients, np.inf
+        self.x: Vector | None = None
+
+    @property
+    def gap(self) -> float:
+        """Of the best point and the best bound."""
+        return float(self.objective - self.bound)
 
     def has_stalled(self, iterate: Iterate) -> bool:
         """After one more iterate."""
-        self.objective = min(self.objective, iterate.objective)
+        if iterate.objective < self.objective:
+            self.objective, self.x = iterate.objective, iterate.x
         self.bound = max(self.bound, iterate.lower_bound)
-        gap = self.objective - self.bound
-        if gap <= HALVED * self.gap:
-            self.since, self.gap = self.engine.n_gradients, gap
+        if self.gap <= HALVED * self.halved_from:
+            self.since, self.halved_from = self.engine.n_gradients, self.gap
         return self.engine.n_gradients - self.since > PATIENCE * self.engine.problem.n
 
 

@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from pommel.certificates_auc import PROBES, auc_bound, is_null, multiplier
+from pommel.certificates_auc import auc_bound, multiplier
 from pommel.engines.engine import Engine, Exhausted, Iterate
 from pommel.problem import Problem, Vector
 from pommel.problems._auc_quadratic import EPS, AUCQuadratic, Evaluation, no_quadratic
@@ -66,7 +66,7 @@ class ExactAUC(Solver):
     same kind in v. With few columns the Hessian is formed in one pass over the rows and factorised; the ball is kept by
     Newton's method for its multiplier [2]_. With many, conjugate gradients read the rows twice a step; on the boundary
     of the ball they look for Newton's direction along it, and P is minimised over the span of that and the point [3]_.
-    Every point comes with a lower bound.
+    Every point comes with a lower bound; without ball and regularizer a singular Hessian proves none.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ class ExactAUC(Solver):
     def check(self, problem: Problem) -> None:
         missing = no_quadratic(problem)
         if missing is not None:
-            raise TypeError(f"ExactAUC needs {missing}")
+            raise ValueError(f"ExactAUC needs {missing}")
 
     def stages(self, problem: Problem, engine: Engine, x0: Vector, rng: np.random.Generator) -> Iterator[Iterate]:
         return (iterate for iterate in self.steps(problem, engine, x0, rng) if iterate is not None)
@@ -107,19 +107,16 @@ class ExactAUC(Solver):
         """The same with a None wherever rows have been read and there is nothing to show for it yet."""
         quadratic = AUCQuadratic(problem)  # type: ignore[arg-type]
         if self.method == "factorise" or (self.method == "auto" and quadratic.size <= FORMED_SIDE):
-            return _factorise(quadratic, engine, rng)
+            return _factorise(quadratic, engine)
         return _iterate(quadratic, engine, quadratic.lower(x0))
 
 
-def _factorise(quadratic: AUCQuadratic, engine: Engine, rng: np.random.Generator) -> Iterator[Iterate | None]:
+def _factorise(quadratic: AUCQuadratic, engine: Engine) -> Iterator[Iterate | None]:
     engine.pay(passes=3)  # for Q, perhaps again without offsets, and for lengths of rows
     minimum = minimize_formed(
         quadratic.matrix(), quadratic.linear, quadratic.radius, rounding=quadratic.problem.n * EPS
     )
-    proves = minimum.factor.is_sound
-    if proves and minimum.factor.is_singular:
-        engine.pay(passes=PROBES)
-        proves = is_null(quadratic, minimum.factor, rng)
+    proves = minimum.factor.is_sound and not minimum.factor.is_singular
     x = minimum.x
     for _ in range(REFINEMENTS):
         engine.pay(passes=2)

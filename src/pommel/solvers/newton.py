@@ -37,7 +37,7 @@ LARGEST_MATRIX = 2000
 MOST_STEPS = 100
 """For one width."""
 
-DECREASE, LENGTHS = 1e-4, 30
+DECREASE, LENGTHS = 1e-4, 60
 """A step must gain this share of what its slope promises; it is halved so many times at most."""
 
 SAMPLED, SAMPLES, SAMPLE_GAP = 10_000, (32, 6), 1e-2
