@@ -75,6 +75,17 @@ def test_a_warm_start_is_not_led_away(rng: np.random.Generator) -> None:
     assert warm.history["objective"].max() <= cold.objective * (1.0 + 1e-5)
 
 
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+def test_from_a_start_far_off_it_tells_the_objective_of_the_point_it_returns(
+    loss: str, rng: np.random.Generator
+) -> None:
+    problem = dro(*binary_data(rng, 200, 4), loss=loss, lam1=1 / 200, lam2=1 / 200)
+    far = 1e8 if loss == "logistic" else 1e4
+    solution = pm.Newton().solve(problem, x0=far * np.ones(4), tol=0, max_passes=2000)
+    assert solution.objective == pytest.approx(problem.objective(solution.x), rel=1e-12)
+    assert solution.objective == pytest.approx(pm.solve(problem, tol=1e-9).objective, rel=1e-6)
+
+
 def test_without_regularizer_and_constraint_nothing_is_proved_and_the_message_says_why(
     rng: np.random.Generator,
 ) -> None:

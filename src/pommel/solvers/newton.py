@@ -46,6 +46,9 @@ does not pay: where they lie on some rows says little of where they lie on all."
 
 SPREAD = float(np.finfo(np.float64).eps)
 
+FALLEN = 1e-3
+"""Margins are read anew where they have fallen to this share."""
+
 NOISE = 8.0 * SPREAD
 """Gains smaller than this share of the value cannot be told from rounding; the gradient then tells more."""
 
@@ -101,6 +104,7 @@ class Newton(Solver):
 
     def steps(self, model: LocalModel, engine: Engine, share: float = 1.0) -> Iterator[LocalModel]:
         """Newton's method for one loss; `share` is that of the rows the model has."""
+        largest = float(np.abs(model.margins).max())
         for _ in range(MOST_STEPS):
             engine.pay(share)  # for the gradient
             yield model
@@ -108,7 +112,11 @@ class Newton(Solver):
             ahead = search(model, direction, model.problem.read(direction))
             if ahead is None or (ahead.value >= model.value and ahead.own_gap >= model.own_gap):
                 return
-            model = ahead
+            model, now = ahead, float(np.abs(ahead.margins).max())
+            if now < FALLEN * largest:  # what steps have added up to has the rounding of what they started from
+                engine.pay(share)
+                model = LocalModel(model.problem, model.loss, model.x, model.problem.read(model.x), model.multiplier)
+                largest = now
 
     def from_samples(self, problem: DRO, engine: Engine, rng: np.random.Generator) -> tuple[Vector, Vector]:
         """Nearly the solution for a part of the rows, and its margins for all: most of the way for little."""
