@@ -26,7 +26,8 @@ from pommel.engines.engine import Engine, GradientStep, Iterate
 from pommel.problem import PROBLEM_MEMBERS, Vector
 from pommel.solvers._solver import Solver
 
-COLUMNS = "stage solver n_gradients n_passes seconds objective lower_bound relative_gap steps primal_step dual_step retries".split()
+COLUMNS = ["stage", "solver", "n_gradients", "n_passes", "seconds", "objective", "lower_bound", "relative_gap"]
+COLUMNS += ["steps", "primal_step", "dual_step", "retries"]
 RESTARTED = [pm.RSPDsc(), pm.RSPD(), pm.ARSPD()]
 
 

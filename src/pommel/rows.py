@@ -69,6 +69,11 @@ class Rows:
                 raise ValueError(f"column_scale must be > 0, column {int(self.column_scale.argmin())} is not")
         self.d = columns + (self.constant is not None)
 
+    @property
+    def density(self) -> float:
+        """The share of the entries of X that are stored."""
+        return float(self.X.nnz / (self.n * self.X.shape[1])) if sp.issparse(self.X) else 1.0
+
     def matvec(self, x: Vector) -> Vector:
         """All margins a_i'x."""
         w = x if self.constant is None else x[:-1]

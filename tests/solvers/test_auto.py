@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from small_problems import WEIGHTS, N, auc, binary_data, dro, quadratics
 
 import pommel as pm
@@ -21,10 +22,16 @@ def wide(rng: np.random.Generator, **options: Any) -> pm.DRO:
     return dro(*binary_data(rng, 20, 2001), lam2=0.1, lam1=0.05, **options)
 
 
+def sparse(rng: np.random.Generator) -> pm.DRO:
+    X = sp.random_array((800, 60), density=0.05, rng=rng, format="csr")
+    return dro(X, np.where(np.arange(800) % 3, 1.0, -1.0), loss="hinge", lam1=0.1, lam2=0.1)
+
+
 CHOICES = {
     "strong, kinked": (lambda rng: dro(*binary_data(rng), loss="hinge", lam1=1e-3, lam2=0.1), 1e-6, "Newton"),
     "coarse, kinked": (lambda rng: dro(*binary_data(rng, 600, 40), loss="hinge", lam1=0.1, lam2=1.0), 1e-2, "Newton"),
     "fine, kinked": (lambda rng: dro(*binary_data(rng), loss="hinge", lam1=0.1, lam2=0.1), 1e-6, "InteriorPoint"),
+    "sparse, kinked": (lambda rng: sparse(rng), 1e-3, "DualAscent"),
     "smooth": (lambda rng: dro(*binary_data(rng), loss="logistic", lam1=0.1, lam2=0.1), 1e-6, "Newton"),
     "ball": (lambda rng: dro(*binary_data(rng), loss="hinge", lam1=0.1, lam2=0.0, radius=0.5), 1e-6, "Newton"),
     "wide": (lambda rng: wide(rng, loss="hinge"), 1e-6, "DualAscent"),

@@ -28,10 +28,11 @@ TINY = 2**14
 PATIENCE, HALVED = 30.0, 0.5
 """A solver gives way to the next when the gap of the last so many passes and more has not fallen to this share."""
 
-STRONG, FINE = 0.3, 1e-5
+STRONG, FINE, SPARSE = 0.3, 1e-5, 0.06
 """An adversary is strong where it pays less than this share of the losses at the start for moving all weight away; a
-tolerance is fine below that. Newton's method is the faster one for strong adversaries and coarse tolerances. Measured
-on a9a, w8a, covtype and Gaussian rows."""
+tolerance is fine below that, and rows are sparse that have a smaller share of entries: their coordinates hardly meet.
+Newton's method is the fastest for strong adversaries and coarse tolerances. Measured on a9a, w8a, covtype and Gaussian
+rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,8 +43,8 @@ class Auto(Solver):
     problem                        taken, and what follows where that does not get on
     =============================  ========================================================================
     AUC                            `ExactAUC`
-    DRO, d <= 2000, kinked loss    `Newton`, then `InteriorPoint`; the latter at once where tol is below 1e-5
-                                   and the adversary not strong
+    DRO, d <= 2000, kinked loss    `Newton`, then `InteriorPoint`. If the adversary is not strong: the latter at
+                                   once where tol is below 1e-5, else `DualAscent` first where rows are sparse
     DRO, d <= 2000, smooth loss    `Newton`, then `DualAscent`
     DRO, d > 2000                  `DualAscent`, then, if the loss is smooth, `Newton` by conjugate gradients
     all others                     `RSPDsc` where g is strongly convex, else `ARSPD`
@@ -91,8 +92,11 @@ class Auto(Solver):
                 (InteriorPoint(), f"the loss is piecewise linear, and d = {problem.d} small enough for matrices"),
                 (DualAscent(), "it takes any loss"),
             ]
-            if self.tol <= FINE and not start.x.any() and not has_strong_adversary(problem, start):
-                ordered[:2] = ordered[1::-1]
+            if not (is_smooth(problem.loss) or start.x.any() or has_strong_adversary(problem, start)):
+                if self.tol <= FINE:
+                    ordered[:2] = ordered[1::-1]
+                elif problem.rows.density < SPARSE:
+                    ordered = [(DualAscent(), "coordinates of sparse rows hardly meet"), ordered[1], ordered[0]]
         elif isinstance(problem, DRO):
             ordered = [(DualAscent(), f"d = {problem.d}, but a step costs the entries of its row only")]
             if is_smooth(problem.loss) or not takes(DualAscent(), problem):
