@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -244,5 +245,13 @@ def test_refusals_say_what_is_missing(rng: np.random.Generator) -> None:
         "on Simplex\\(3\\) is not known": pm.DRO(X, labels, constraint=pm.Simplex(3), **parts),
     }
     for reason, problem in refused.items():
-        with pytest.raises(ValueError, match=f"DualAscent cannot take this problem: .*{reason}"):
+        with pytest.raises(ValueError, match=rf"DualAscent cannot take this problem: .*{reason}"):
             pm.DualAscent().solve(problem)
+
+
+@pytest.mark.skipif("NUMBA_DISABLE_JIT" in os.environ, reason="nothing is compiled")
+def test_a_loss_that_cannot_be_compiled_is_refused(rng: np.random.Generator) -> None:
+    X, labels = binary_data(rng)
+    problem = pm.DRO(X, labels, loss=Uncompiled(), divergence=pm.Mean(), regularizer=pm.L2(0.1))
+    with pytest.raises(ValueError, match=r"problem: Uncompiled\.value cannot be compiled"):
+        pm.DualAscent().solve(problem)

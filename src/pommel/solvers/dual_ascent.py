@@ -22,8 +22,8 @@ FIRST, SPACING = 2, 1.25
 LAG = 0.1
 """The bound is ahead of x where it has gained less than this share of the gap since the last check."""
 
-RENEWAL = 16
-"""Epochs after which x is computed anew."""
+RENEWAL = 0.05
+"""x is computed anew where its rounding costs the bound more than this share of the gap."""
 
 STILL, PATIENCE = 3, 100
 """Only rounding is left when nothing was gained in three quarters of all epochs, and in so many at least."""
@@ -70,7 +70,7 @@ class DualAscent(Solver):
     def stages(self, problem: Problem, engine: Engine, x0: Vector, rng: np.random.Generator) -> Iterator[Iterate]:
         point = self.start(problem, engine, x0)
         bound, objective = -math.inf, math.inf
-        goes_on, gained, renewed, due = True, 0, 0, FIRST
+        goes_on, gained, due = True, 0, FIRST
 
         def paid(rows: int) -> bool:  # for a chunk of rows and the check after it
             affordable = not engine.exhausted() and engine.affords(rows)
@@ -81,10 +81,9 @@ class DualAscent(Solver):
         while goes_on and point.epochs - gained <= PATIENCE + STILL * gained:
             while goes_on and point.epochs < due:
                 goes_on = point.epoch(rng, paid)
-            if goes_on and point.epochs - renewed >= RENEWAL and engine.affords(problem.n):
+            if goes_on and point.rounding > RENEWAL * (objective - bound) and engine.affords(problem.n):
                 engine.pay(1)
                 point.refresh()
-                renewed = point.epochs
             iterate = replace(engine.restart(point.x), lower_bound=point.bound())
             yield iterate
             if iterate.lower_bound > bound or iterate.objective < objective:
