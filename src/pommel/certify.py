@@ -35,11 +35,15 @@ class ByCoordinates:
         self.point: DualPoint | None = None
 
     def bounds(self, iterate: Iterate, engine: Engine) -> Iterator[float]:
+        def paid(rows: int) -> bool:
+            engine.pay(rows / self.problem.n)
+            return True
+
         if self.point is None:
-            self.point = DualPoint(self.problem, iterate.x, iterate.y, iterate.read)
-        while True:
             engine.pay(passes=1)
-            self.point.epoch(self.rng)
+            self.point = DualPoint(self.problem, iterate.x, iterate.y, iterate.read)
+        while True:  # after the first epochs rows at rest are passed over
+            self.point.epoch(self.rng, paid)
             yield self.point.bound()
 
 
