@@ -34,7 +34,7 @@ def test_bounds_are_below_the_optimum_and_come_near_it(way: dict[str, Any], rng:
         found.append(bound)
     assert max(found) <= optimum + 1e-8
     assert max(found) >= optimum - 0.05 * optimum
-    assert engine.n_gradients >= len(found) * problem.n  # and all has been paid for
+    assert engine.n_gradients >= 2 * problem.n  # what was visited has been paid for
 
 
 def test_auc_is_certified_by_what_its_exact_solver_proves(rng: np.random.Generator) -> None:
