@@ -40,11 +40,12 @@ class Auto(Solver):
     """Chooses among the solvers that can take a problem: what `pommel.solve` does.
 
     =============================  ========================================================================
-    problem                        taken, and what follows where that does not get on
+    problem                        taken, and what follows where that stalls or gives up
     =============================  ========================================================================
     AUC                            `ExactAUC`
-    DRO, d <= 2000, kinked loss    `Newton`, then `InteriorPoint`. If the adversary is not strong: the latter at
-                                   once where tol is below 1e-5, else `DualAscent` first where rows are sparse
+    DRO, d <= 2000, kinked loss    `Newton`, then `InteriorPoint`, then `DualAscent`. If the adversary is not
+                                   strong: `InteriorPoint` at once where tol is not above 1e-5, else `DualAscent`
+                                   first where rows are sparse
     DRO, d <= 2000, smooth loss    `Newton`, then `DualAscent`
     DRO, d > 2000                  `DualAscent`, then, if the loss is smooth, `Newton` by conjugate gradients
     all others                     `RSPDsc` where g is strongly convex, else `ARSPD`
@@ -75,9 +76,10 @@ class Auto(Solver):
             progress, note = Progress(engine), f"{solver.name} was taken: {reason}"
             for iterate in solver.stages(problem, engine, x0, rng):
                 yield replace(iterate, solver=solver.name, note=note)
-                if progress.has_stalled(iterate) and solver is not last[0]:
+                progress.add(iterate)
+                if progress.has_stalled and solver is not last[0]:
                     break
-            x0 = progress.x if progress.x is not None else x0
+            x0 = x0 if progress.x is None else progress.x
             if progress.gap <= self.tol * problem.magnitude(progress.objective):
                 return
 
@@ -119,13 +121,17 @@ class Progress:
         """Of the best point and the best bound."""
         return float(self.objective - self.bound)
 
-    def has_stalled(self, iterate: Iterate) -> bool:
-        """After one more iterate."""
+    def add(self, iterate: Iterate) -> None:
+        """Take note of one more iterate."""
         if iterate.objective < self.objective:
             self.objective, self.x = iterate.objective, iterate.x
         self.bound = max(self.bound, iterate.lower_bound)
         if self.gap <= HALVED * self.halved_from:
             self.since, self.halved_from = self.engine.n_gradients, self.gap
+
+    @property
+    def has_stalled(self) -> bool:
+        """Whether the last so many passes were in vain."""
         return self.engine.n_gradients - self.since > PATIENCE * self.engine.problem.n
 
 

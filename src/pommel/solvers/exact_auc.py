@@ -105,7 +105,8 @@ class ExactAUC(Solver):
 
     def steps(self, problem: Problem, engine: Engine, x0: Vector, rng: np.random.Generator) -> Iterator[Iterate | None]:
         """The same with a None wherever rows have been read and there is nothing to show for it yet."""
-        quadratic = AUCQuadratic(problem)  # type: ignore[arg-type]
+        assert isinstance(problem, AUC)
+        quadratic = AUCQuadratic(problem)
         if self.method == "factorise" or (self.method == "auto" and quadratic.size <= FORMED_SIDE):
             return _factorise(quadratic, engine)
         return _iterate(quadratic, engine, quadratic.lower(x0))
